@@ -1,0 +1,152 @@
+//! The command line: what can be asked of the binary, and its help.
+//!
+//! Only parsing; what a command does is in `commands`, `import`, `demo` and `roles`.
+
+mod collection;
+mod connection;
+mod import;
+mod search;
+mod server;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use collection::{CollectionArgs, CollectionCommand, CreateArgs};
+pub(crate) use connection::ConnectionArgs;
+pub(crate) use import::ImportArgs;
+pub(crate) use search::{FusionArg, SearchArgs};
+pub(crate) use server::ServerArgs;
+
+use crate::settings::LogFormat;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  See it work, in one process, with data that comes with it:
+      antiphon demo
+
+  Run a server over a folder, coordinator and node in one process:
+      antiphon serve --data ./antiphon-data
+
+  Create a collection, fill it, search it:
+      antiphon collection create articles --vector body:384:cosine --text title:en:2 --text body:en
+      antiphon import articles.jsonl.gz --collection articles --rejects rejects.jsonl
+      antiphon search --collection articles 'broken window' --vector query.json
+
+  Show the settings that a server would run with:
+      antiphon serve --config antiphon.toml --print-config
+
+FILES AND ENVIRONMENT
+  A server takes each setting from its flag, else from the environment (limits.max_page_size is
+  ANTIPHON_LIMITS_MAX_PAGE_SIZE), else from the TOML file named by --config or ANTIPHON_CONFIG, else the default.
+  Other commands find the server by --address, else ANTIPHON_ADDRESS, else at http://127.0.0.1:7700.
+
+EXIT CODES
+  0  done
+  1  failed; the reason is on stderr
+  2  the command line makes no sense
+  3  import: done, but some documents were rejected";
+
+/// Sharded hybrid search over gRPC: vectors and keywords, by turns.
+///
+/// One binary: the server roles, and the commands that speak to a server.
+#[derive(Debug, Parser)]
+#[command(name = "antiphon", version, after_long_help = EXAMPLES, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) logging: LoggingArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags about the log, which goes to stderr.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct LoggingArgs {
+    /// What to log: error, warn, info, debug, trace, or directives such as `info,antiphon_node=debug`. Servers log
+    /// `info` unless told otherwise, other commands `warn`.
+    #[arg(long = "log", global = true, value_name = "FILTER", env = "ANTIPHON_LOGGING_FILTER", help_heading = "Log")]
+    pub(crate) filter: Option<String>,
+    /// How to write the log: for people, or one JSON object a line.
+    #[arg(long = "log-format", global = true, value_name = "FORMAT", env = "ANTIPHON_LOGGING_FORMAT", help_heading = "Log")]
+    pub(crate) format: Option<LogFormat>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run coordinator and node in one process over one store.
+    Serve(ServerArgs),
+    /// Run a node: holds shards and answers coordinators.
+    Node(ServerArgs),
+    /// Run a coordinator: takes the public API and asks nodes.
+    Coordinator(ServerArgs),
+    /// Create, list, show and delete collections.
+    Collection(CollectionArgs),
+    /// Import documents from JSON Lines.
+    Import(ImportArgs),
+    /// Search by keywords, by a vector, or by both.
+    Search(SearchArgs),
+    /// Get documents by key, as JSON Lines.
+    Get(GetArgs),
+    /// Show nodes, shards and collections, and what is wrong with them.
+    Status(StatusArgs),
+    /// Start a server with data that comes with it and show what a search gives.
+    Demo(DemoArgs),
+}
+
+/// `antiphon get`.
+///
+/// Keys that name no document are listed on stderr; the exit code is then 1.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GetArgs {
+    /// Keys of documents.
+    #[arg(required = true, value_name = "KEY")]
+    pub(crate) keys: Vec<String>,
+    /// The collection.
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) collection: String,
+    /// Fields to return, separated by commas; all if left out.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) fields: Vec<String>,
+    /// Return vectors too, so that the output can be imported again.
+    #[arg(long)]
+    pub(crate) vectors: bool,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+/// `antiphon status`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+/// `antiphon demo`.
+///
+/// The data are paragraphs and questions of XQuAD (Artetxe, Ruder and Yogatama 2020, CC BY-SA 4.0) in English, Russian
+/// and Chinese, with vectors.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Leave the server running until Ctrl-C.
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Where the server listens; port 0 means any that is free.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Where the server keeps its data: a folder that is empty or not there yet. A new one among the temporary files if
+    /// left out. It is not deleted.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<std::path::PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,166 @@
+//! Flags of `antiphon collection`, and the small languages of --vector and --text.
+
+use antiphon_proto::v1;
+use clap::{Args, Subcommand};
+
+use super::ConnectionArgs;
+
+/// `antiphon collection`.
+#[derive(Debug, Args)]
+pub(crate) struct CollectionArgs {
+    #[command(subcommand)]
+    pub(crate) command: CollectionCommand,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+/// What to do with collections.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CollectionCommand {
+    /// Create a collection.
+    Create(CreateArgs),
+    /// List all collections.
+    List,
+    /// Show a collection.
+    Show {
+        /// Its name.
+        name: String,
+    },
+    /// Delete a collection and all it holds, for good.
+    Delete {
+        /// Its name.
+        name: String,
+        /// Don't ask.
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+/// `antiphon collection create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// Its name: small letters, digits, - and _.
+    pub(crate) name: String,
+    /// Number of shards, 1 to 256. Fixed at creation.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) shards: u32,
+    /// How many nodes hold each shard, 1 to 8.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) replicas: u32,
+    /// A vector field, as name:dimensions[:metric[:element]]. The metric is cosine (default), dot or euclidean; the
+    /// graph's element float32, float16 or bfloat16 (default). May be given several times.
+    #[arg(long = "vector", value_name = "SPEC", value_parser = parse_vector_field)]
+    pub(crate) vectors: Vec<v1::VectorField>,
+    /// A text field, as name[:analyzer[:boost]]. The analyzer is standard (default), en, ru, zh, exact and others. May be
+    /// given several times.
+    #[arg(long = "text", value_name = "SPEC", value_parser = parse_text_field)]
+    pub(crate) texts: Vec<v1::TextField>,
+    /// Let letter case tell keys apart.
+    #[arg(long)]
+    pub(crate) case_sensitive: bool,
+}
+
+/// `name:dimensions[:metric[:element]]`.
+pub(crate) fn parse_vector_field(spec: &str) -> Result<v1::VectorField, String> {
+    let mut parts = spec.split(':');
+    let name = part(parts.next(), "a name")?;
+    let dimensions = part(parts.next(), "a number of dimensions after the name, as in body:384")?;
+    let dimensions = match dimensions.parse() {
+        Ok(number @ 1..=65_536) => number,
+        _ => return Err(format!("`{dimensions}` is no number of dimensions from 1 to 65536")),
+    };
+    let metric = match parts.next() {
+        None | Some("") => v1::Metric::Unspecified,
+        Some("cosine") => v1::Metric::Cosine,
+        Some("dot") => v1::Metric::Dot,
+        Some("euclidean") => v1::Metric::Euclidean,
+        Some(other) => return Err(format!("`{other}` is no metric; there are cosine, dot and euclidean")),
+    };
+    let element_type = match parts.next() {
+        None | Some("") => v1::ElementType::Unspecified,
+        Some("float32") => v1::ElementType::Float32,
+        Some("float16") => v1::ElementType::Float16,
+        Some("bfloat16") => v1::ElementType::Bfloat16,
+        Some(other) => return Err(format!("`{other}` is no element type; there are float32, float16 and bfloat16")),
+    };
+    nothing_more(parts.next())?;
+    Ok(v1::VectorField {
+        name: name.to_owned(),
+        dimensions,
+        metric: metric.into(),
+        element_type: element_type.into(),
+        hnsw: None,
+    })
+}
+
+/// `name[:analyzer[:boost]]`. Which analyzers there are is the server's to know.
+pub(crate) fn parse_text_field(spec: &str) -> Result<v1::TextField, String> {
+    let mut parts = spec.split(':');
+    let name = part(parts.next(), "a name")?;
+    let analyzer = parts.next().unwrap_or_default();
+    let boost = match parts.next() {
+        None | Some("") => 0.0,
+        Some(text) => match text.parse::<f32>() {
+            Ok(boost) if boost > 0.0 && boost <= 1000.0 => boost,
+            _ => return Err(format!("`{text}` is no boost above 0 and up to 1000")),
+        },
+    };
+    nothing_more(parts.next())?;
+    Ok(v1::TextField { name: name.to_owned(), analyzer: analyzer.to_owned(), boost })
+}
+
+fn part<'a>(part: Option<&'a str>, what: &str) -> Result<&'a str, String> {
+    part.filter(|part| !part.is_empty()).ok_or_else(|| format!("needs {what}"))
+}
+
+fn nothing_more(part: Option<&str>) -> Result<(), String> {
+    part.map_or(Ok(()), |more| Err(format!("there is too much after `:{more}`, from there on")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+
+    #[test]
+    fn vector_fields_are_read_from_left_to_right() {
+        let field = parse_vector_field("body:384").unwrap();
+        assert_eq!((field.name.as_str(), field.dimensions), ("body", 384));
+        assert_eq!((field.metric(), field.element_type()), (v1::Metric::Unspecified, v1::ElementType::Unspecified));
+        let field = parse_vector_field("b:1:dot:float16").unwrap();
+        assert_eq!((field.metric(), field.element_type()), (v1::Metric::Dot, v1::ElementType::Float16));
+        let field = parse_vector_field("b:65536::bfloat16").unwrap();
+        assert_eq!((field.metric(), field.element_type()), (v1::Metric::Unspecified, v1::ElementType::Bfloat16));
+    }
+
+    #[test]
+    fn faults_in_vector_fields_are_named() {
+        for (spec, words) in [
+            ("", "needs a name"),
+            ("body", "needs a number of dimensions"),
+            ("body:", "needs a number of dimensions"),
+            ("body:0", "`0`"),
+            ("body:65537", "`65537`"),
+            ("body:-1", "`-1`"),
+            ("body:8:cos", "`cos` is no metric"),
+            ("body:8:dot:int4", "`int4` is no element type"),
+            ("body:8:dot:float32:x", "too much"),
+        ] {
+            assert!(parse_vector_field(spec).expect_err(spec).contains(words), "{spec}");
+        }
+    }
+
+    #[test]
+    fn text_fields_may_leave_things_out() {
+        let field = parse_text_field("title").unwrap();
+        assert_eq!((field.name.as_str(), field.analyzer.as_str(), field.boost), ("title", "", 0.0));
+        let field = parse_text_field("title:en:2.5").unwrap();
+        assert_eq!((field.analyzer.as_str(), field.boost), ("en", 2.5));
+        for spec in ["", ":en", "t:en:0", "t:en:-1", "t:en:NaN", "t:en:1001", "t:en:1:x"] {
+            assert!(parse_text_field(spec).is_err(), "{spec}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Settings of the server roles: what can be set, what it means, and its default.
+//!
+//! A plain tree that the roles read. Each key takes its value from the first of: flag, environment, file, default; see
+//! `layers`. A loaded tree has been checked as a whole (`check`), and store and cache_dir are filled in.
+//!
+//! Not for client commands, whose flags are few (`args`).
+
+mod check;
+mod layers;
+mod print;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use layers::load;
+pub(crate) use print::print;
+
+/// A key of a table, and the lines that explain it.
+pub(crate) type Key = (&'static str, &'static [&'static str]);
+
+/// Declares a table of settings: a struct with serde, the defaults, and the texts for `--print-config`.
+macro_rules! table {
+    ($(#[doc = $about:literal])+ $name:ident { $($(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:expr,)+ }) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(crate) struct $name { $($(#[doc = $doc])+ pub(crate) $key: $type,)+ }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($key: $default,)+ }
+            }
+        }
+
+        impl $name {
+            /// What the table is about.
+            pub(crate) const ABOUT: &'static [&'static str] = &[$($about,)+];
+            /// Its keys, in the order declared.
+            pub(crate) const KEYS: &'static [Key] = &[$((stringify!($key), &[$($doc,)+]),)+];
+        }
+    };
+}
+
+/// What a process runs as. Some settings are needed by some roles only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Coordinator and node in one process.
+    Serve,
+    /// Holds shards.
+    Node,
+    /// Takes the public API.
+    Coordinator,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+table! {
+    /// Settings of a server.
+    Settings {
+        /// Where the role keeps its files. Relative to the working directory.
+        data: PathBuf = PathBuf::from("antiphon-data"),
+        /// The object store that holds all data, as a URL: file:///srv/antiphon, s3://bucket/prefix. Left out, `serve` uses
+        /// the folder `data`; the other roles must be told.
+        store: String = String::new(),
+        /// Where a node keeps its copies of what is in the store. Can be deleted while the node is down. Left out: the
+        /// folder `cache` in `data`.
+        cache_dir: PathBuf = PathBuf::new(),
+        /// Address and port to listen on; port 0 means any that is free.
+        listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 7700)),
+        /// The name of this server, unique in its cluster.
+        id: String = "local".to_owned(),
+        /// Nodes that a coordinator asks, as URLs. The other roles don't need it.
+        nodes: Vec<String> = Vec::new(),
+        /// Bounds of requests and of the work they cause.
+        limits: Limits = Limits::default(),
+        /// When rows leave memory for a segment.
+        sealing: Sealing = Sealing::default(),
+        /// When segments are merged.
+        merging: Merging = Merging::default(),
+        /// States of the data kept for snapshots.
+        views: Views = Views::default(),
+        /// The shards' log of writes.
+        log: Log = Log::default(),
+        /// What the process reports on stderr.
+        logging: Logging = Logging::default(),
+    }
+}
+
+table! {
+    /// Bounds of requests and of the work they cause.
+    Limits {
+        /// W of the page law: pages of size k exist up to max(1, (W - 1) / k). 1 to 10,000.
+        max_result_window: u32 = 100,
+        /// Most matches on a page. 1 to 10,000.
+        max_page_size: u32 = 1000,
+        /// Most bytes of a request. 65,536 to 1,073,741,824.
+        max_message_bytes: u64 = 32 << 20,
+        /// Most bytes of an answer to a search or a get; clients often take no more than 4 MiB. 65,536 to 1,073,741,824.
+        max_response_bytes: u64 = 4 << 20,
+        /// Threads that search; 0 means as many as there are cores. At most 1,024.
+        search_threads: u32 = 0,
+        /// Searches that wait for a thread; more are refused as OVERLOADED. 1 to 1,000,000.
+        search_queue: u32 = 1024,
+        /// How long a call may take whose caller sets no deadline, in milliseconds; also the most a caller can ask for.
+        /// 1 to 3,600,000.
+        default_timeout_ms: u64 = 30_000,
+        /// Rows of a shard that may wait to be sealed; writes beyond are refused as OVERLOADED. At least sealing.seal_rows.
+        max_unsealed_rows: u64 = 131_072,
+        /// The same in bytes. At least sealing.seal_bytes.
+        max_unsealed_bytes: u64 = 256 << 20,
+    }
+}
+
+table! {
+    /// When rows leave memory for a segment: whichever comes first.
+    Sealing {
+        /// Rows of a shard, 1 to 10,000,000.
+        seal_rows: u64 = 32_768,
+        /// Bytes of those rows, 65,536 to 17,179,869,184.
+        seal_bytes: u64 = 64 << 20,
+        /// Age of the oldest of them, in seconds, 1 to 86,400.
+        seal_age_s: u64 = 30,
+    }
+}
+
+table! {
+    /// When segments are merged.
+    Merging {
+        /// Segments of about the same size that are merged into one, 2 to 64.
+        segments_per_tier: u32 = 8,
+        /// Rows beyond which a segment is not merged with others, 1,000 to 100,000,000.
+        max_segment_rows: u64 = 4_000_000,
+        /// Share of deleted rows at which a segment is rebuilt, above 0 and at most 1.
+        max_deleted_share: f64 = 0.25,
+    }
+}
+
+table! {
+    /// States of the data kept so that a snapshot token of an earlier answer can be searched again.
+    Views {
+        /// How long after its last use, in seconds, 1 to 86,400.
+        retention_s: u64 = 60,
+        /// How many; the oldest goes first. 1 to 1,000,000.
+        max_views: u64 = 1024,
+    }
+}
+
+table! {
+    /// The shards' log of writes.
+    Log {
+        /// Bytes of concurrent writes that are joined into one entry. 1,024 to max_message_bytes.
+        group_bytes: u64 = 8 << 20,
+        /// How long a write waits for others to join it, in milliseconds; 0 joins only what waits anyway. At most 10,000.
+        linger_ms: u64 = 0,
+    }
+}
+
+table! {
+    /// What the process reports on stderr.
+    Logging {
+        /// error, warn, info, debug, trace, or directives such as "info,antiphon_node=debug".
+        filter: String = "info".to_owned(),
+        /// text or json.
+        format: LogFormat = LogFormat::Text,
+    }
+}
+
+/// The tables within the tree: name, what they are about, keys.
+pub(crate) const TABLES: &[(&str, &[&str], &[Key])] = &[
+    ("limits", Limits::ABOUT, Limits::KEYS),
+    ("sealing", Sealing::ABOUT, Sealing::KEYS),
+    ("merging", Merging::ABOUT, Merging::KEYS),
+    ("views", Views::ABOUT, Views::KEYS),
+    ("log", Log::ABOUT, Log::KEYS),
+    ("logging", Logging::ABOUT, Logging::KEYS),
+];
+
+/// Whether a key of the tree is a table.
+fn is_table(key: &str) -> bool {
+    TABLES.iter().any(|(name, _, _)| *name == key)
+}
+
+/// The dotted paths of all keys.
+fn paths() -> impl Iterator<Item = String> {
+    let top = Settings::KEYS.iter().filter(|(key, _)| !is_table(key)).map(|(key, _)| (*key).to_owned());
+    top.chain(TABLES.iter().flat_map(|(table, _, keys)| keys.iter().map(move |(key, _)| format!("{table}.{key}"))))
+}
+
+/// The environment variable of a key.
+fn variable(path: &str) -> String {
+    format!("ANTIPHON_{}", path.replace('.', "_").to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+
+    #[test]
+    fn every_key_is_declared_once_and_serialized() {
+        let all: Vec<String> = paths().collect();
+        let variables: std::collections::BTreeSet<String> = all.iter().map(|path| variable(path)).collect();
+        assert_eq!(variables.len(), all.len());
+        let tree = toml::Table::try_from(Settings::default()).unwrap();
+        for path in all {
+            let found = match path.split_once('.') {
+                Some((table, key)) => tree[table].get(key).is_some(),
+                None => tree.contains_key(&path),
+            };
+            assert!(found, "{path}");
+        }
+        let tables: Vec<&str> = tree.iter().filter(|(_, value)| value.is_table()).map(|(key, _)| key.as_str()).collect();
+        assert_eq!(tables.len(), TABLES.len());
+    }
+}

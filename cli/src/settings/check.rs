@@ -1,0 +1,109 @@
+//! What values settings may have, alone and together, and what is filled in from others.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use tracing_subscriber::EnvFilter;
+use url::Url;
+
+use super::layers::{Fault, Origins};
+use super::{Role, Settings};
+
+/// Gives `store` and `cache_dir` their values where they follow from `data`.
+pub(super) fn fill_in(settings: &mut Settings, role: Role, faults: &mut Vec<Fault>) {
+    if settings.cache_dir.as_os_str().is_empty() {
+        settings.cache_dir = settings.data.join("cache");
+    }
+    if settings.store.is_empty() && role == Role::Serve {
+        let url = std::path::absolute(&settings.data).ok().and_then(|path| Url::from_directory_path(path).ok());
+        match url {
+            Some(url) => settings.store = url.as_str().trim_end_matches('/').to_owned(),
+            None => faults.push(Fault {
+                key: "data".to_owned(),
+                words: format!("`{}` can't be written as a file URL; set store", settings.data.display()),
+            }),
+        }
+    }
+}
+
+/// Adds a fault for each rule that is not kept.
+pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: &mut Vec<Fault>) {
+    let mut rules = Rules { origins, faults };
+    let Settings { limits, sealing, merging, views, log, .. } = settings;
+
+    rules.within("limits.max_result_window", limits.max_result_window, 1..=10_000);
+    rules.within("limits.max_page_size", limits.max_page_size, 1..=10_000);
+    rules.within("limits.max_message_bytes", limits.max_message_bytes, 65_536..=1 << 30);
+    rules.within("limits.max_response_bytes", limits.max_response_bytes, 65_536..=1 << 30);
+    rules.within("limits.search_threads", limits.search_threads, 0..=1024);
+    rules.within("limits.search_queue", limits.search_queue, 1..=1_000_000);
+    rules.within("limits.default_timeout_ms", limits.default_timeout_ms, 1..=3_600_000);
+    rules.at_least("limits.max_unsealed_rows", limits.max_unsealed_rows, "sealing.seal_rows", sealing.seal_rows);
+    rules.at_least("limits.max_unsealed_bytes", limits.max_unsealed_bytes, "sealing.seal_bytes", sealing.seal_bytes);
+
+    rules.within("sealing.seal_rows", sealing.seal_rows, 1..=10_000_000);
+    rules.within("sealing.seal_bytes", sealing.seal_bytes, 65_536..=16 << 30);
+    rules.within("sealing.seal_age_s", sealing.seal_age_s, 1..=86_400);
+
+    rules.within("merging.segments_per_tier", merging.segments_per_tier, 2..=64);
+    rules.within("merging.max_segment_rows", merging.max_segment_rows, 1_000..=100_000_000);
+    let share = merging.max_deleted_share;
+    rules.hold("merging.max_deleted_share", &share, share > 0.0 && share <= 1.0, "must be above 0 and at most 1");
+
+    rules.within("views.retention_s", views.retention_s, 1..=86_400);
+    rules.within("views.max_views", views.max_views, 1..=1_000_000);
+
+    rules.within("log.group_bytes", log.group_bytes, 1_024..=limits.max_message_bytes.max(1_024));
+    rules.within("log.linger_ms", log.linger_ms, 0..=10_000);
+
+    if let Err(error) = EnvFilter::try_new(&settings.logging.filter) {
+        rules.hold("logging.filter", &settings.logging.filter, false, &format!("is no filter: {error}"));
+    }
+
+    let id = &settings.id;
+    let id_is_good = !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_graphic());
+    rules.hold("id", id, id_is_good, "must have 1 to 64 visible ASCII characters");
+    rules.hold("data", &settings.data.display(), !settings.data.as_os_str().is_empty(), "must name a folder");
+    if settings.store.is_empty() {
+        if role != Role::Serve {
+            rules.hold("store", &"", false, "must be set for this role");
+        }
+    } else {
+        rules.url("store", &settings.store, &["file", "s3", "gs", "az", "memory"]);
+    }
+    for node in &settings.nodes {
+        rules.url("nodes", node, &["http"]);
+    }
+    if role == Role::Coordinator {
+        rules.hold("nodes", &"[]", !settings.nodes.is_empty(), "must name at least one node for this role");
+    }
+}
+
+struct Rules<'a> {
+    origins: &'a Origins,
+    faults: &'a mut Vec<Fault>,
+}
+
+impl Rules<'_> {
+    fn hold(&mut self, key: &str, value: &dyn Display, is_good: bool, rule: &str) {
+        if !is_good {
+            let origin = self.origins.get(key).map_or("the default", String::as_str);
+            self.faults.push(Fault { key: key.to_owned(), words: format!("`{value}` from {origin} {rule}") });
+        }
+    }
+
+    fn within<N: PartialOrd + Display>(&mut self, key: &str, value: N, range: RangeInclusive<N>) {
+        let rule = format!("must be {} to {}", range.start(), range.end());
+        self.hold(key, &value, range.contains(&value), &rule);
+    }
+
+    fn at_least(&mut self, key: &str, value: u64, other_key: &str, other: u64) {
+        self.hold(key, &value, value >= other, &format!("must be at least {other_key}, which is {other}"));
+    }
+
+    fn url(&mut self, key: &str, text: &str, schemes: &[&str]) {
+        let is_good = Url::parse(text).is_ok_and(|url| schemes.contains(&url.scheme()));
+        let list = schemes.iter().map(|scheme| format!("{scheme}://")).collect::<Vec<_>>().join(", ");
+        self.hold(key, &text, is_good, &format!("must be a URL that begins with {list}").replace(", ", " or "));
+    }
+}

@@ -1,0 +1,117 @@
+//! Which layer wins, and that all faults are found at once.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::settings::{LogFormat, print};
+
+const NO_LOGGING: LoggingArgs = LoggingArgs { filter: None, format: None };
+
+fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("antiphon.toml");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn environment(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+    move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+}
+
+#[test]
+fn flag_over_environment_over_file_over_default() {
+    let (_folder, path) = file(
+        "listen = '127.0.0.1:1'\nid = 'file'\n[limits]\nmax_page_size = 1\nsearch_queue = 1\n[log]\nlinger_ms = 1\n\
+         [merging]\nmax_deleted_share = 0.5\n",
+    );
+    let args = ServerArgs {
+        config: Some(path),
+        listen: Some("127.0.0.1:3".to_owned()),
+        set: vec!["limits.max_page_size=3".to_owned()],
+        ..ServerArgs::default()
+    };
+    let variables = environment(&[
+        ("ANTIPHON_LISTEN", "127.0.0.1:2"),
+        ("ANTIPHON_LIMITS_MAX_PAGE_SIZE", "2"),
+        ("ANTIPHON_LIMITS_SEARCH_QUEUE", "2"),
+        ("ANTIPHON_NODES", "http://a:1, http://b:2"),
+        ("ANTIPHON_LOGGING_FORMAT", "json"),
+        ("ANTIPHON_PORT", "tcp://10.0.0.1:7700"),
+    ]);
+    let settings = load_with(Role::Serve, &args, &NO_LOGGING, &variables).unwrap();
+    assert_eq!(settings.listen.port(), 3);
+    assert_eq!(settings.id, "file");
+    assert_eq!((settings.limits.max_page_size, settings.limits.search_queue), (3, 2));
+    assert_eq!((settings.limits.max_result_window, settings.log.linger_ms), (100, 1));
+    assert_eq!(settings.nodes, ["http://a:1", "http://b:2"]);
+    assert_eq!(settings.logging.format, LogFormat::Json);
+    assert!((settings.merging.max_deleted_share - 0.5).abs() < f64::EPSILON);
+}
+
+#[test]
+fn all_faults_of_all_layers_are_listed() {
+    let (_folder, path) = file(
+        "colour = 'red'\nlisten = 7700\n[limits]\nmax_page_size = 'many'\nmax_pages = 3\nsearch_queue = 0\n[extra]\na = 1\n",
+    );
+    let args = ServerArgs {
+        config: Some(path),
+        set: vec!["views.retention_s=0".to_owned(), "nonsense".to_owned(), "log.lingers=1".to_owned()],
+        ..ServerArgs::default()
+    };
+    let variables = environment(&[("ANTIPHON_SEALING_SEAL_ROWS", "x"), ("ANTIPHON_SEALING_SEAL_BYTES", "999999999")]);
+    let logging = LoggingArgs { filter: Some("a=b=c".to_owned()), format: None };
+    let faults = load_with(Role::Coordinator, &args, &logging, &variables).unwrap_err();
+    let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
+    for key in [
+        "colour",
+        "listen",
+        "limits.max_page_size",
+        "limits.max_pages",
+        "limits.search_queue",
+        "extra",
+        "views.retention_s",
+        "--set",
+        "log.lingers",
+        "sealing.seal_rows",
+        "limits.max_unsealed_bytes",
+        "logging.filter",
+        "store",
+        "nodes",
+    ] {
+        assert!(keys.contains(&key), "{key} is missing from {faults:#?}");
+    }
+    assert_eq!(keys.len(), 14, "{faults:#?}");
+    let queue = faults.iter().find(|fault| fault.key == "limits.search_queue").unwrap();
+    assert!(queue.words.contains("antiphon.toml") && queue.words.contains("1 to 1000000"), "{}", queue.words);
+}
+
+#[test]
+fn a_file_that_is_missing_or_no_toml_is_a_fault() {
+    let args = ServerArgs { config: Some(PathBuf::from("/nowhere/antiphon.toml")), ..ServerArgs::default() };
+    let faults = load_with(Role::Serve, &args, &NO_LOGGING, &|_| None).unwrap_err();
+    assert!(faults[0].words.contains("can't be read"));
+    let (_folder, path) = file("[limits\n");
+    let args = ServerArgs { config: Some(path), ..ServerArgs::default() };
+    let faults = load_with(Role::Serve, &args, &NO_LOGGING, &|_| None).unwrap_err();
+    assert!(faults[0].words.contains("is not TOML") && !faults[0].words.contains('\n'));
+}
+
+#[test]
+fn store_and_cache_follow_the_data_folder() {
+    let args = ServerArgs { data: Some(PathBuf::from("/srv/my data")), ..ServerArgs::default() };
+    let settings = load_with(Role::Serve, &args, &NO_LOGGING, &|_| None).unwrap();
+    assert_eq!(settings.store, "file:///srv/my%20data");
+    assert_eq!(settings.cache_dir, PathBuf::from("/srv/my data/cache"));
+}
+
+#[test]
+fn what_is_printed_reads_back_the_same() {
+    let args = ServerArgs { set: vec!["nodes=http://a:1,http://b:2".to_owned()], ..ServerArgs::default() };
+    let settings = load_with(Role::Serve, &args, &NO_LOGGING, &|_| None).unwrap();
+    let text = print(&settings);
+    let (_folder, path) = file(&text);
+    let args = ServerArgs { config: Some(path), ..ServerArgs::default() };
+    assert_eq!(load_with(Role::Serve, &args, &NO_LOGGING, &|_| None).unwrap(), settings, "{text}");
+    assert!(text.contains("# ANTIPHON_LIMITS_MAX_RESULT_WINDOW\nmax_result_window = 100\n"), "{text}");
+}

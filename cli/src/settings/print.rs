@@ -1,0 +1,41 @@
+//! The settings in effect as a TOML file that explains itself, for `--print-config`.
+
+use std::fmt::Write as _;
+
+use toml::{Table, Value};
+
+use super::{Key, Settings, TABLES, is_table, variable};
+
+/// A file that, read again, gives the same settings.
+pub(crate) fn print(settings: &Settings) -> String {
+    let tree = Table::try_from(settings).unwrap_or_default();
+    let mut out = String::from("# Settings of an Antiphon server. Each can also be given as the environment variable named.\n");
+    table(&mut out, "", Settings::KEYS, &tree);
+    for (name, about, keys) in TABLES {
+        out.push('\n');
+        comment(&mut out, about);
+        let _ = writeln!(out, "[{name}]");
+        if let Some(Value::Table(inner)) = tree.get(*name) {
+            table(&mut out, name, keys, inner);
+        }
+    }
+    out
+}
+
+fn table(out: &mut String, name: &str, keys: &[Key], values: &Table) {
+    for (key, lines) in keys.iter().filter(|(key, _)| !(name.is_empty() && is_table(key))) {
+        let path = if name.is_empty() { (*key).to_owned() } else { format!("{name}.{key}") };
+        out.push('\n');
+        comment(out, lines);
+        let _ = writeln!(out, "# {}", variable(&path));
+        if let Some(value) = values.get(*key) {
+            let _ = writeln!(out, "{key} = {}", value);
+        }
+    }
+}
+
+fn comment(out: &mut String, lines: &[&str]) {
+    for line in lines {
+        let _ = writeln!(out, "# {}", line.trim());
+    }
+}

@@ -1,0 +1,130 @@
+//! The way to a node: over the network, or straight into the node of the same process.
+
+use std::sync::Arc;
+
+use antiphon_proto::deadline::Deadline;
+use antiphon_proto::error::{ApiError, ErrorKind};
+use antiphon_proto::internal::node_service_client::NodeServiceClient;
+use antiphon_proto::internal::node_service_server::NodeService;
+use antiphon_proto::internal::{
+    DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest, DescribeShardResponse, FetchDocumentsRequest,
+    FetchDocumentsResponse, LookUpDocumentsRequest, LookUpDocumentsResponse, OpenViewRequest, OpenViewResponse,
+    SearchWindowsRequest, SearchWindowsResponse, WriteRequest, WriteResponse,
+};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+
+/// Largest message between coordinator and node, in bytes.
+pub(super) const MAX_INTERNAL_MESSAGE_BYTES: usize = 256 << 20;
+
+/// How a node is called.
+#[derive(Clone)]
+pub enum NodeClient {
+    /// In this process.
+    Local(Arc<dyn NodeService>),
+    /// Over the network.
+    Remote(NodeServiceClient<Channel>),
+}
+
+macro_rules! call {
+    ($client:expr, $deadline:expr, $message:expr, $method:ident) => {{
+        let mut request = Request::new($message);
+        request.set_timeout($deadline.left());
+        let call = async {
+            match $client {
+                NodeClient::Local(node) => node.$method(request).await,
+                NodeClient::Remote(client) => client.clone().$method(request).await,
+            }
+        };
+        match tokio::time::timeout($deadline.left(), call).await {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(read_status(&status, $deadline)),
+            Err(_) => Err(ApiError::new(ErrorKind::Deadline, "the node did not answer in time")),
+        }
+    }};
+}
+
+impl NodeClient {
+    /// A client of a node elsewhere, connected when it is first used and again whenever the connection broke.
+    ///
+    /// # Errors
+    /// The address is no URI.
+    pub fn connect(address: &str) -> Result<Self, tonic::transport::Error> {
+        let endpoint = Endpoint::from_shared(address.to_owned())?
+            .connect_timeout(std::time::Duration::from_secs(2))
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(std::time::Duration::from_secs(5))
+            .keep_alive_timeout(std::time::Duration::from_secs(5))
+            .initial_stream_window_size(4 << 20)
+            .initial_connection_window_size(16 << 20);
+        let client = NodeServiceClient::new(endpoint.connect_lazy())
+            .max_decoding_message_size(MAX_INTERNAL_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_INTERNAL_MESSAGE_BYTES);
+        Ok(Self::Remote(client))
+    }
+
+    /// Picks a view.
+    ///
+    /// # Errors
+    /// The node's, or SHARD_UNAVAILABLE where it cannot be reached. So for all methods.
+    pub async fn open_view(&self, message: OpenViewRequest, deadline: Deadline) -> Result<OpenViewResponse, ApiError> {
+        call!(self, deadline, message, open_view)
+    }
+
+    /// Asks for windows.
+    pub async fn search_windows(
+        &self,
+        message: SearchWindowsRequest,
+        deadline: Deadline,
+    ) -> Result<SearchWindowsResponse, ApiError> {
+        call!(self, deadline, message, search_windows)
+    }
+
+    /// Asks for documents of rows.
+    pub async fn fetch_documents(
+        &self,
+        message: FetchDocumentsRequest,
+        deadline: Deadline,
+    ) -> Result<FetchDocumentsResponse, ApiError> {
+        call!(self, deadline, message, fetch_documents)
+    }
+
+    /// Writes.
+    pub async fn write(&self, message: WriteRequest, deadline: Deadline) -> Result<WriteResponse, ApiError> {
+        call!(self, deadline, message, write)
+    }
+
+    /// Asks for documents by key.
+    pub async fn look_up_documents(
+        &self,
+        message: LookUpDocumentsRequest,
+        deadline: Deadline,
+    ) -> Result<LookUpDocumentsResponse, ApiError> {
+        call!(self, deadline, message, look_up_documents)
+    }
+
+    /// Asks for a shard's counts.
+    pub async fn describe_shard(
+        &self,
+        message: DescribeShardRequest,
+        deadline: Deadline,
+    ) -> Result<DescribeShardResponse, ApiError> {
+        call!(self, deadline, message, describe_shard)
+    }
+
+    /// Asks who the node is.
+    pub async fn describe_node(&self, deadline: Deadline) -> Result<DescribeNodeResponse, ApiError> {
+        call!(self, deadline, DescribeNodeRequest {}, describe_node)
+    }
+}
+
+/// A node's status; one that the transport made at the deadline is the deadline's.
+fn read_status(status: &Status, deadline: Deadline) -> ApiError {
+    let error = ApiError::from_status(status);
+    match error.kind() {
+        ErrorKind::Cancelled if deadline.is_over() => {
+            ApiError::new(ErrorKind::Deadline, "the node did not answer in time")
+        }
+        _ => error,
+    }
+}

@@ -1,0 +1,32 @@
+//! What a coordinator can be told.
+
+use std::time::Duration;
+
+use crate::page::PageLaw;
+
+/// Settings of a coordinator; [`CoordinatorConfig::default`] gives those of a release.
+#[derive(Debug, Clone)]
+pub struct CoordinatorConfig {
+    /// How far pages reach.
+    pub law: PageLaw,
+    /// Largest message taken, in bytes.
+    pub max_message_bytes: usize,
+    /// Largest answer given, in bytes. Clients refuse more than 4 MiB unless told otherwise.
+    pub max_response_bytes: usize,
+    /// Longest a call may take where its caller set no deadline, or a later one.
+    pub default_timeout: Duration,
+    /// How old the coordinator's catalog may be.
+    pub catalog_interval: Duration,
+}
+
+impl Default for CoordinatorConfig {
+    fn default() -> Self {
+        Self {
+            law: PageLaw { max_result_window: 100, max_page_size: 1000 },
+            max_message_bytes: 32 << 20,
+            max_response_bytes: 4 << 20,
+            default_timeout: Duration::from_secs(30),
+            catalog_interval: Duration::from_secs(1),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The coordinator: what its services share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use antiphon_proto::deadline::Deadline;
+use antiphon_proto::error::{ApiError, ErrorKind};
+use antiphon_proto::internal::{DescribeShardRequest, DescribeShardResponse, ShardRef};
+use antiphon_proto::v1::SearchResponse;
+use antiphon_store::{CatalogStore, Store};
+use futures::future::try_join_all;
+use tokio::task::JoinHandle;
+use tonic::Request;
+
+use crate::cluster::Cluster;
+use crate::collections::{Collections, Resolved};
+use crate::config::CoordinatorConfig;
+use crate::search::{self, SearchRequest};
+
+/// A coordinator: stateless but for its copy of the catalog.
+pub struct Coordinator {
+    pub(crate) config: CoordinatorConfig,
+    pub(crate) collections: Collections,
+    pub(crate) cluster: Cluster,
+    follower: JoinHandle<()>,
+}
+
+impl Coordinator {
+    /// Starts a coordinator over a store and nodes.
+    ///
+    /// # Errors
+    /// STORE_UNAVAILABLE or CORRUPTION where the catalog cannot be read.
+    pub async fn start(config: CoordinatorConfig, store: Store, cluster: Cluster) -> Result<Arc<Self>, ApiError> {
+        let collections = Collections::new(CatalogStore::new(store));
+        collections.list().await?;
+        let follower = tokio::spawn(collections.clone().follow(config.catalog_interval));
+        Ok(Arc::new(Self { config, collections, cluster, follower }))
+    }
+
+    pub(crate) fn deadline<T>(&self, request: &Request<T>) -> Deadline {
+        Deadline::of(request.metadata(), self.config.default_timeout)
+    }
+
+    /// Runs a search under its deadline. A collection that was deleted meanwhile is looked up once more, since another of
+    /// the same name may be there.
+    pub(crate) async fn search(
+        &self,
+        name: &str,
+        deadline: Deadline,
+        resolve: impl Fn(Arc<Resolved>) -> Result<SearchRequest, ApiError>,
+    ) -> Result<SearchResponse, ApiError> {
+        let run = |request| search::run(&self.cluster, request, deadline, self.config.max_response_bytes);
+        let search = async {
+            let collection = self.collections.find(name).await?;
+            match run(resolve(Arc::clone(&collection))?).await {
+                Err(error) if error.kind() == ErrorKind::CollectionNotFound => {
+                    let newest = self.collections.find_newest(name).await?;
+                    if newest.uid() == collection.uid() {
+                        return Err(ApiError::new(ErrorKind::ShardUnavailable, error.message()));
+                    }
+                    run(resolve(newest)?).await
+                }
+                outcome => outcome,
+            }
+        };
+        within(deadline, search).await
+    }
+
+    /// Every shard's counts.
+    pub(crate) async fn describe_shards(
+        &self,
+        collection: &Resolved,
+        refresh: bool,
+        deadline: Deadline,
+    ) -> Result<Vec<DescribeShardResponse>, ApiError> {
+        let calls = (0..collection.num_shards()).map(|shard| async move {
+            let message = DescribeShardRequest {
+                shard: Some(ShardRef { collection_uid: collection.uid().to_owned(), shard }),
+                refresh,
+            };
+            self.cluster.node_of(collection.uid(), shard)?.client.describe_shard(message, deadline).await
+        });
+        try_join_all(calls).await
+    }
+}
+
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        self.follower.abort();
+    }
+}
+
+/// Answers DEADLINE where the work is not done in time.
+pub(crate) async fn within<T>(
+    deadline: Deadline,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    let left: Duration = deadline.left();
+    match tokio::time::timeout(left, work).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(ApiError::new(ErrorKind::Deadline, format!("not done within {} ms", left.as_millis()))),
+    }
+}

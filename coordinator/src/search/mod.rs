@@ -1,0 +1,12 @@
+//! One search: scatter to the shards, gather their windows, merge, fuse, cut the page, fetch its documents.
+
+mod gather;
+mod merge;
+mod rank;
+mod request;
+mod run;
+
+pub(crate) use request::projection;
+pub use request::{ListKind, ListQuery, Method, RequestBuilder, SearchRequest, When};
+pub(crate) use run::check_size;
+pub use run::run;

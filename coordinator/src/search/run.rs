@@ -1,0 +1,133 @@
+//! The steps of one search.
+
+use std::collections::BTreeMap;
+
+use antiphon_proto::deadline::Deadline;
+use antiphon_proto::error::{ApiError, ErrorKind};
+use antiphon_proto::internal::{FetchDocumentsRequest, ShardRef, ViewName};
+use antiphon_proto::v1::{Coverage, Document, Match, SearchResponse, ShardFailure};
+use futures::future::join_all;
+use prost::Message;
+
+use super::gather::{gather, is_of_shard, shard_failures};
+use super::merge::{Hit, merge};
+use super::rank::{Ranked, rank};
+use super::request::{ListKind, SearchRequest};
+use crate::cluster::Cluster;
+use crate::token::{self, Position};
+
+/// Runs a search.
+///
+/// # Errors
+/// Those of the contract.
+pub async fn run(
+    cluster: &Cluster,
+    mut request: SearchRequest,
+    deadline: Deadline,
+    max_response_bytes: usize,
+) -> Result<SearchResponse, ApiError> {
+    let gathered = gather(cluster, &request, deadline).await?;
+    for (list, num_terms) in request.lists.iter().zip(&gathered.num_terms) {
+        if *num_terms == Some(0)
+            && let ListKind::Keyword(query) = &list.kind
+        {
+            request.warnings.push(no_terms(&query.text));
+        }
+    }
+    let lists: Vec<Vec<Hit>> = gathered
+        .lists
+        .into_iter()
+        .map(|shards| merge(shards, request.collection.key_rule, request.window))
+        .collect();
+    let (ranked, has_more) = rank(&request, &lists)?;
+    let mut failures = gathered.failures;
+    let mut documents = fetch(cluster, &request, &ranked, &gathered.views, &mut failures, deadline).await?;
+    let first_rank = request.cut.start() as u32 + 1;
+    let matches = ranked
+        .into_iter()
+        .zip(first_rank..)
+        .map(|(ranked, rank)| Match {
+            key: ranked.hit.key.clone(),
+            score: ranked.score,
+            rank,
+            channel: request.lists[ranked.list].channel as i32,
+            places: ranked.places,
+            document: documents.remove(&(ranked.hit.shard, ranked.hit.row)),
+        })
+        .collect();
+    let positions = gathered
+        .views
+        .iter()
+        .map(|(shard, view)| Position { shard: *shard, seq: view.seq, manifest_version: view.manifest_version })
+        .collect();
+    let response = SearchResponse {
+        matches,
+        has_more,
+        last_page: request.cut.last_page(),
+        coverage: Some(Coverage { num_shards: request.collection.num_shards(), failures }),
+        snapshot: token::snapshot(request.collection.uid(), positions),
+        warnings: request.warnings,
+    };
+    check_size(response.encoded_len(), max_response_bytes)?;
+    Ok(response)
+}
+
+/// Refuses an answer that clients could not take.
+///
+/// # Errors
+/// TOO_LARGE, saying what to ask for less of.
+pub(crate) fn check_size(bytes: usize, most: usize) -> Result<(), ApiError> {
+    if bytes <= most {
+        return Ok(());
+    }
+    let words = format!("the answer has {bytes} bytes, at most {most}: ask for a smaller page, fewer fields, a text_limit or no vectors");
+    Err(ApiError::new(ErrorKind::TooLarge, words))
+}
+
+fn no_terms(text: &str) -> String {
+    if text.trim().is_empty() {
+        "the query text is empty: the keyword channel is too".into()
+    } else {
+        "the query text has no words for the fields' analyzers: the keyword channel is empty".into()
+    }
+}
+
+async fn fetch(
+    cluster: &Cluster,
+    request: &SearchRequest,
+    ranked: &[Ranked<'_>],
+    views: &BTreeMap<u32, ViewName>,
+    failures: &mut Vec<ShardFailure>,
+    deadline: Deadline,
+) -> Result<BTreeMap<(u32, u64), Document>, ApiError> {
+    let mut rows: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for ranked in ranked {
+        rows.entry(ranked.hit.shard).or_default().push(ranked.hit.row);
+    }
+    let calls = rows.iter().map(|(shard, rows)| async move {
+        let message = FetchDocumentsRequest {
+            shard: Some(ShardRef { collection_uid: request.collection.uid().to_owned(), shard: *shard }),
+            view: views.get(shard).copied(),
+            rows: rows.clone(),
+            projection: Some(request.projection.clone()),
+        };
+        let call = async {
+            let node = cluster.node_of(request.collection.uid(), *shard)?;
+            node.client.fetch_documents(message, deadline).await
+        };
+        (*shard, rows, call.await)
+    });
+    let mut documents = BTreeMap::new();
+    for (shard, rows, outcome) in join_all(calls).await {
+        match outcome {
+            Ok(response) => {
+                documents.extend(rows.iter().map(|row| (shard, *row)).zip(response.documents));
+            }
+            Err(error) if request.allow_partial && is_of_shard(error.kind()) => {
+                failures.extend(shard_failures(request, shard, &error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(documents)
+}

@@ -1,0 +1,85 @@
+//! CollectionService.
+
+use antiphon_proto::deadline::Deadline;
+use antiphon_proto::error::{ApiError, ErrorKind};
+use antiphon_proto::v1::collection_service_server::CollectionService;
+use antiphon_proto::v1::{
+    Collection, CreateCollectionRequest, CreateCollectionResponse, DeleteCollectionRequest, DeleteCollectionResponse,
+    GetCollectionRequest, GetCollectionResponse, ListCollectionsRequest, ListCollectionsResponse,
+};
+use futures::future::try_join_all;
+use tonic::{Request, Response, Status};
+
+use super::Service;
+use crate::collections::Resolved;
+use crate::coordinator::within;
+use crate::validate::check_collection;
+
+impl Service {
+    async fn with_counts(&self, collection: &Resolved, deadline: Deadline) -> Result<Collection, ApiError> {
+        let mut counted = collection.collection.clone();
+        for shard in self.0.describe_shards(collection, true, deadline).await? {
+            counted.num_docs += shard.num_docs;
+            counted.num_deleted += shard.num_deleted;
+            counted.num_segments += shard.num_segments;
+            counted.size_bytes += shard.size_bytes;
+        }
+        Ok(counted)
+    }
+}
+
+#[tonic::async_trait]
+impl CollectionService for Service {
+    async fn create_collection(
+        &self,
+        request: Request<CreateCollectionRequest>,
+    ) -> Result<Response<CreateCollectionResponse>, Status> {
+        let deadline = self.0.deadline(&request);
+        let collection = request.into_inner().collection.unwrap_or_default();
+        let collection = check_collection(collection)?;
+        let created = within(deadline, self.0.collections.create(collection)).await?;
+        Ok(Response::new(CreateCollectionResponse { collection: Some(created) }))
+    }
+
+    async fn get_collection(
+        &self,
+        request: Request<GetCollectionRequest>,
+    ) -> Result<Response<GetCollectionResponse>, Status> {
+        let deadline = self.0.deadline(&request);
+        let name = request.into_inner().name;
+        let work = async {
+            let found = self.0.collections.find_newest(&name).await?;
+            self.with_counts(&found, deadline).await
+        };
+        Ok(Response::new(GetCollectionResponse { collection: Some(within(deadline, work).await?) }))
+    }
+
+    async fn list_collections(
+        &self,
+        request: Request<ListCollectionsRequest>,
+    ) -> Result<Response<ListCollectionsResponse>, Status> {
+        let deadline = self.0.deadline(&request);
+        let work = async {
+            let all = self.0.collections.list().await?;
+            let counted = all.iter().map(|found| async {
+                match self.with_counts(found, deadline).await {
+                    // Deleted between the two looks.
+                    Err(error) if error.kind() == ErrorKind::CollectionNotFound => Ok(None),
+                    outcome => outcome.map(Some),
+                }
+            });
+            try_join_all(counted).await
+        };
+        let collections = within(deadline, work).await?.into_iter().flatten().collect();
+        Ok(Response::new(ListCollectionsResponse { collections }))
+    }
+
+    async fn delete_collection(
+        &self,
+        request: Request<DeleteCollectionRequest>,
+    ) -> Result<Response<DeleteCollectionResponse>, Status> {
+        let deadline = self.0.deadline(&request);
+        within(deadline, self.0.collections.delete(&request.into_inner().name)).await?;
+        Ok(Response::new(DeleteCollectionResponse {}))
+    }
+}

@@ -1,0 +1,177 @@
+//! Collections as they are created.
+
+use std::collections::HashSet;
+
+use antiphon_proto::analyzers;
+use antiphon_proto::error::{ApiError, ErrorKind};
+use antiphon_proto::v1::{Collection, ElementType, KeyCase, Metric, Schema, TextField, VectorField};
+
+use super::{Faults, is_name};
+
+const MAX_SHARDS: u32 = 256;
+const MAX_REPLICAS: u32 = 8;
+const MAX_VECTOR_FIELDS: usize = 16;
+const MAX_TEXT_FIELDS: usize = 64;
+const MAX_DIMENSIONS: u32 = 65_536;
+
+/// Checks a collection, fills in its defaults and clears what only the server sets.
+///
+/// # Errors
+/// SCHEMA_INVALID with a violation for each fault.
+pub fn check_collection(collection: Collection) -> Result<Collection, ApiError> {
+    let mut faults = Faults::default();
+    let mut fault = |field: String, description: String| faults.add(ErrorKind::SchemaInvalid, field, description);
+    if !is_name(&collection.name) {
+        fault("collection.name".into(), format!("{:?} is not of the form [a-z0-9_-]{{1,64}}", collection.name));
+    }
+    let shard_count = collection.shard_count.max(1);
+    if shard_count > MAX_SHARDS {
+        fault("collection.shard_count".into(), format!("{shard_count}, at most {MAX_SHARDS}"));
+    }
+    let replica_count = collection.replica_count.max(1);
+    if replica_count > MAX_REPLICAS {
+        fault("collection.replica_count".into(), format!("{replica_count}, at most {MAX_REPLICAS}"));
+    }
+    let schema = collection.schema.unwrap_or_default();
+    check_schema(&schema, &mut fault);
+    faults.into_result()?;
+    Ok(Collection {
+        name: collection.name,
+        uid: String::new(),
+        schema: Some(with_defaults(schema)),
+        shard_count,
+        replica_count,
+        create_time: None,
+        num_docs: 0,
+        num_deleted: 0,
+        num_segments: 0,
+        size_bytes: 0,
+    })
+}
+
+fn check_schema(schema: &Schema, fault: &mut impl FnMut(String, String)) {
+    if schema.vectors.len() > MAX_VECTOR_FIELDS {
+        fault("collection.schema.vectors".into(), format!("{} fields, at most {MAX_VECTOR_FIELDS}", schema.vectors.len()));
+    }
+    if schema.texts.len() > MAX_TEXT_FIELDS {
+        fault("collection.schema.texts".into(), format!("{} fields, at most {MAX_TEXT_FIELDS}", schema.texts.len()));
+    }
+    if KeyCase::try_from(schema.key_case).is_err() {
+        fault("collection.schema.key_case".into(), format!("{} is unknown to this release", schema.key_case));
+    }
+    let mut names = HashSet::new();
+    let mut check_name = |path: String, name: &str, fault: &mut dyn FnMut(String, String)| {
+        if !is_name(name) {
+            fault(format!("{path}.name"), format!("{name:?} is not of the form [a-z0-9_-]{{1,64}}"));
+        } else if !names.insert(name.to_owned()) {
+            fault(format!("{path}.name"), format!("{name:?} is the name of another field"));
+        }
+    };
+    for (index, field) in schema.vectors.iter().enumerate() {
+        let path = format!("collection.schema.vectors[{index}]");
+        check_name(path.clone(), &field.name, fault);
+        check_vector_field(&path, field, fault);
+    }
+    for (index, field) in schema.texts.iter().enumerate() {
+        let path = format!("collection.schema.texts[{index}]");
+        check_name(path.clone(), &field.name, fault);
+        check_text_field(&path, field, fault);
+    }
+}
+
+fn check_vector_field(path: &str, field: &VectorField, fault: &mut impl FnMut(String, String)) {
+    if !(1..=MAX_DIMENSIONS).contains(&field.dimensions) {
+        fault(format!("{path}.dimensions"), format!("{}, from 1 to {MAX_DIMENSIONS}", field.dimensions));
+    }
+    if Metric::try_from(field.metric).is_err() {
+        fault(format!("{path}.metric"), format!("{} is unknown to this release", field.metric));
+    }
+    if ElementType::try_from(field.element_type).is_err() {
+        fault(format!("{path}.element_type"), format!("{} is unknown to this release", field.element_type));
+    }
+    let hnsw = field.hnsw.unwrap_or_default();
+    let bounds = [
+        ("connectivity", hnsw.connectivity, 4, 128),
+        ("expansion_add", hnsw.expansion_add, 16, 4096),
+        ("expansion_search", hnsw.expansion_search, 16, 4096),
+    ];
+    for (name, value, least, most) in bounds {
+        if value != 0 && !(least..=most).contains(&value) {
+            fault(format!("{path}.hnsw.{name}"), format!("{value}, from {least} to {most}"));
+        }
+    }
+}
+
+fn check_text_field(path: &str, field: &TextField, fault: &mut impl FnMut(String, String)) {
+    if !analyzers::is_known(&field.analyzer) {
+        let known = analyzers::NAMES.join(", ");
+        fault(format!("{path}.analyzer"), format!("{:?} is none of {known}", field.analyzer));
+    }
+    if !field.boost.is_finite() || field.boost < 0.0 || field.boost > 1000.0 {
+        fault(format!("{path}.boost"), format!("{}, above 0 and at most 1000", field.boost));
+    }
+}
+
+fn with_defaults(mut schema: Schema) -> Schema {
+    if schema.key_case() == KeyCase::Unspecified {
+        schema.set_key_case(KeyCase::CaseInsensitive);
+    }
+    for field in &mut schema.vectors {
+        if field.metric() == Metric::Unspecified {
+            field.set_metric(Metric::Cosine);
+        }
+        if field.element_type() == ElementType::Unspecified {
+            field.set_element_type(ElementType::Bfloat16);
+        }
+        let hnsw = field.hnsw.get_or_insert_default();
+        let defaults = [(&mut hnsw.connectivity, 16), (&mut hnsw.expansion_add, 128), (&mut hnsw.expansion_search, 256)];
+        for (value, default) in defaults {
+            if *value == 0 {
+                *value = default;
+            }
+        }
+    }
+    for field in &mut schema.texts {
+        if field.analyzer.is_empty() {
+            field.analyzer = "standard".into();
+        }
+        if field.boost == 0.0 {
+            field.boost = 1.0;
+        }
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn vector(name: &str, dimensions: u32) -> VectorField {
+        VectorField { name: name.into(), dimensions, ..VectorField::default() }
+    }
+
+    #[test]
+    fn all_faults_are_named_at_once() {
+        let schema = Schema {
+            vectors: vec![vector("v", 0), vector("v", 65_537), VectorField { metric: 99, ..vector("w", 2) }],
+            texts: vec![TextField { name: "Ü".into(), analyzer: "klingon".into(), boost: f32::NAN }],
+            key_case: 7,
+        };
+        let collection =
+            Collection { name: "Bad Name".into(), shard_count: 257, schema: Some(schema), ..Collection::default() };
+        let error = check_collection(collection).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SchemaInvalid);
+        assert_eq!(error.violations().len(), 10, "{:#?}", error.violations());
+    }
+
+    #[test]
+    fn defaults_are_filled_in() {
+        let schema = Schema { vectors: vec![vector("v", 2)], texts: vec![TextField { name: "t".into(), ..TextField::default() }], key_case: 0 };
+        let checked = check_collection(Collection { name: "c".into(), schema: Some(schema), ..Collection::default() }).unwrap();
+        let schema = checked.schema.unwrap();
+        assert_eq!((checked.shard_count, checked.replica_count), (1, 1));
+        assert_eq!(schema.vectors[0].hnsw.unwrap().expansion_search, 256);
+        assert_eq!((schema.texts[0].analyzer.as_str(), schema.texts[0].boost), ("standard", 1.0));
+    }
+}

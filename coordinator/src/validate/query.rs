@@ -1,0 +1,112 @@
+//! Queries: what is searched for, resolved against the schema.
+
+use antiphon_proto::error::{ApiError, ErrorKind};
+use antiphon_proto::internal::{KeywordQuery, VectorQuery};
+use antiphon_proto::v1::{Keyword, Operator, Schema, Vector, VectorField};
+use antiphon_proto::vector;
+
+use super::document::vector_kind;
+
+/// Most terms of a keyword query, and as many unless it says otherwise.
+const MAX_TERMS: u32 = 64;
+/// A query text is read up to so many bytes.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+
+/// The vector field that a query names, or the only one.
+///
+/// # Errors
+/// FIELD_UNKNOWN; FIELD_AMBIGUOUS where none is named and the schema has none or several.
+pub fn vector_field<'a>(name: &str, schema: &'a Schema) -> Result<(u32, &'a VectorField), ApiError> {
+    let found = if name.is_empty() {
+        match schema.vectors.as_slice() {
+            [only] => Some((0, only)),
+            fields => {
+                let names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
+                let words = match names.as_slice() {
+                    [] => "the schema has no vector field".to_owned(),
+                    _ => format!("the schema has several: {}; name one", names.join(", ")),
+                };
+                return Err(ApiError::field(ErrorKind::FieldAmbiguous, "vector_field", words));
+            }
+        }
+    } else {
+        schema.vectors.iter().enumerate().find(|(_, field)| field.name == name)
+    };
+    found
+        .map(|(index, field)| (index as u32, field))
+        .ok_or_else(|| ApiError::field(ErrorKind::FieldUnknown, "vector_field", format!("no vector field {name:?}")))
+}
+
+/// A vector query against its field. `depth` is what the graph is asked for, constant for all pages.
+///
+/// # Errors
+/// QUERY_EMPTY, DIMENSION_MISMATCH, NOT_FINITE, ZERO_VECTOR, and those of [`vector_field`].
+pub fn vector_query(
+    sent: Option<&Vector>,
+    field_name: &str,
+    exact: bool,
+    depth: usize,
+    schema: &Schema,
+) -> Result<VectorQuery, ApiError> {
+    let (field, spec) = vector_field(field_name, schema)?;
+    let sent = sent
+        .filter(|sent| sent.kind.is_some())
+        .ok_or_else(|| ApiError::field(ErrorKind::QueryEmpty, "vector", "no vector was sent"))?;
+    let values = vector::components(sent)
+        .and_then(|values| {
+            vector::validate(&values, spec.dimensions as usize, spec.metric())?;
+            Ok(values)
+        })
+        .map_err(|fault| ApiError::field(vector_kind(&fault), "vector", fault.to_string()))?;
+    let expansion = spec.hnsw.unwrap_or_default().expansion_search;
+    let depth = depth.max(expansion as usize) as u32;
+    Ok(VectorQuery { field, vector: vector::to_le_bytes(&values), exact, depth })
+}
+
+/// A keyword query against its fields. Any text will do.
+///
+/// # Errors
+/// FIELD_UNKNOWN; FIELD_AMBIGUOUS where the schema has no text field; ARGUMENT_INVALID for options out of bounds.
+pub fn keyword_query(
+    text: &str,
+    field_names: &[String],
+    options: Option<&Keyword>,
+    schema: &Schema,
+    warnings: &mut Vec<String>,
+) -> Result<KeywordQuery, ApiError> {
+    if schema.texts.is_empty() {
+        let words = "the schema has no text field";
+        return Err(ApiError::field(ErrorKind::FieldAmbiguous, "text_fields", words));
+    }
+    let mut fields = Vec::new();
+    for (index, name) in field_names.iter().enumerate() {
+        let found = schema.texts.iter().position(|field| field.name == *name).ok_or_else(|| {
+            ApiError::field(ErrorKind::FieldUnknown, format!("text_fields[{index}]"), format!("no text field {name:?}"))
+        })?;
+        fields.push(found as u32);
+    }
+    if fields.is_empty() {
+        fields = (0..schema.texts.len() as u32).collect();
+    }
+    fields.sort_unstable();
+    fields.dedup();
+    let options = options.copied().unwrap_or_default();
+    let operator = Operator::try_from(options.operator)
+        .map_err(|_| ApiError::field(ErrorKind::ArgumentInvalid, "keyword.operator", "unknown to this release"))?;
+    if options.max_terms > MAX_TERMS {
+        let words = format!("{}, at most {MAX_TERMS}", options.max_terms);
+        return Err(ApiError::field(ErrorKind::ArgumentInvalid, "keyword.max_terms", words));
+    }
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES.min(text.len()));
+    if end < text.len() {
+        warnings.push(format!("only the first {end} bytes of the query text were searched for"));
+    }
+    Ok(KeywordQuery {
+        text: text[..end].to_owned(),
+        fields,
+        operator: operator as i32,
+        max_terms: if options.max_terms == 0 { MAX_TERMS } else { options.max_terms },
+        min_term_chars: options.min_term_chars.max(1),
+        plan: None,
+    })
+}

@@ -1,0 +1,124 @@
+//! A stored graph, opened for searching.
+//!
+//! Not for changing: usearch's mutators crash on a viewed index, so this type shows none. Invariants: the bytes outlive
+//! the index that points into them; a search depends on the query, the graph, the depth and the predicate alone.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use usearch::Index;
+
+use crate::graph::encoder::Encoder;
+use crate::graph::{GraphError, GraphParams, footer};
+use crate::mapped::Blob;
+
+/// A graph over the bytes of its file. Reading it copies no vectors; usearch keeps some 64 bytes of heap a node.
+pub struct Graph {
+    // Declared, and so dropped, before the bytes that it points into.
+    index: Index,
+    _bytes: Blob,
+    encoder: Encoder,
+    dims: usize,
+    count: usize,
+}
+
+impl Graph {
+    /// Opens a graph of `expected_count` nodes for up to `threads` searches at once.
+    ///
+    /// The caller has compared the file's length and checksum with the manifest: usearch does not survive damaged bytes.
+    ///
+    /// # Errors
+    /// [`GraphError::Corrupt`] and [`GraphError::Mismatch`] where the file is not a graph of these parameters,
+    /// [`GraphError::Library`] where usearch refuses it.
+    pub fn open(blob: Blob, params: &GraphParams, expected_count: usize, threads: usize) -> Result<Self, GraphError> {
+        let count = u32::try_from(expected_count).map_err(|_| GraphError::Corrupt { reason: "too many nodes" })?;
+        let (index_len, scale) = footer::read(&blob, params, count)?;
+        let encoder = Encoder::with_scale(*params, scale).ok_or(GraphError::Corrupt { reason: "impossible scale" })?;
+        let bytes = blob.slice(0..index_len).ok_or(GraphError::Corrupt { reason: "shorter than its footer says" })?;
+        check_metadata(&bytes, params, expected_count)?;
+
+        let index = Index::new(&params.options()).map_err(GraphError::library("make an index"))?;
+        // A view keeps the number of threads that was reserved before it.
+        index
+            .reserve_capacity_and_threads(0, threads.max(1))
+            .map_err(GraphError::library("reserve threads for searching"))?;
+        // SAFETY: the index points into `bytes` from here on. A Blob's bytes never move or change while a handle to them
+        // lives; the handle is kept beside the index, private, and dropped after it.
+        unsafe { index.view_from_buffer(&bytes) }.map_err(GraphError::library("view the index"))?;
+        // A viewed index has forgotten the setting, which must not outweigh the depth asked for.
+        index.change_expansion_search(1);
+        expect("number of nodes", expected_count, index.size())?;
+        expect("number of dimensions", params.dims, index.dimensions())?;
+        Ok(Self { index, _bytes: bytes, encoder, dims: params.dims, count: expected_count })
+    }
+
+    /// Nodes in the graph.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the graph has no nodes; a graph that was built has some.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The slots of up to `depth` nodes near `query`, nearest first as the graph measures it, of those that `predicate`
+    /// lets pass. Fewer where fewer pass, or where dead ends hide the rest.
+    ///
+    /// # Errors
+    /// [`GraphError::Mismatch`] for a query of another number of elements; [`GraphError::Library`] where more searches
+    /// are under way than threads were reserved; [`GraphError::PredicatePanicked`].
+    pub fn search(
+        &self,
+        query: &[f32],
+        depth: usize,
+        predicate: Option<&dyn Fn(u32) -> bool>,
+    ) -> Result<Vec<u32>, GraphError> {
+        expect("number of dimensions", self.dims, query.len())?;
+        let query = self.encoder.encode_query(query);
+        // usearch allocates what is asked for, whatever the index holds.
+        let depth = depth.clamp(1, self.count.max(1));
+        let panicked = Cell::new(false);
+        let found = match predicate {
+            None => self.index.search(&query, depth),
+            // A panic must not unwind into C++: that ends the process.
+            Some(predicate) => self.index.filtered_search(&query, depth, |key| {
+                !panicked.get()
+                    && catch_unwind(AssertUnwindSafe(|| predicate(key as u32))).unwrap_or_else(|_| {
+                        panicked.set(true);
+                        false
+                    })
+            }),
+        };
+        let found = found.map_err(GraphError::library("search the index"))?;
+        if panicked.get() {
+            return Err(GraphError::PredicatePanicked);
+        }
+        // Keys are slots, so they fit.
+        Ok(found.keys.into_iter().map(|key| key as u32).collect())
+    }
+}
+
+impl std::fmt::Debug for Graph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Graph").field("dims", &self.dims).field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+/// Compares the index's own header with what is expected, before usearch follows anything in it.
+fn check_metadata(bytes: &[u8], params: &GraphParams, count: usize) -> Result<(), GraphError> {
+    let metadata = Index::metadata_from_buffer(bytes).map_err(GraphError::library("read the index's header"))?;
+    expect("number of dimensions", params.dims as u64, metadata.dimensions)?;
+    expect("metric", params.metric_kind(), metadata.metric)?;
+    expect("element type", params.scalar_kind(), metadata.quantization)?;
+    expect("number of nodes", count as u64, metadata.count_present)?;
+    expect("number of removed nodes", 0, metadata.count_deleted)?;
+    expect("kind of keys", false, metadata.multi)
+}
+
+fn expect<T: PartialEq + std::fmt::Debug>(what: &'static str, expected: T, found: T) -> Result<(), GraphError> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(GraphError::Mismatch { what, expected: format!("{expected:?}"), found: format!("{found:?}") })
+}

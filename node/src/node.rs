@@ -1,0 +1,199 @@
+//! The node: the shards that it holds, opened on first use, and what they share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use antiphon_proto::internal::ShardRef;
+use antiphon_proto::v1::Collection;
+use antiphon_store::{CatalogStore, CollectionUid, ShardId, Store};
+use tokio::sync::{Mutex, OnceCell};
+use tokio::task::JoinHandle;
+
+use crate::config::NodeConfig;
+use crate::error::NodeError;
+use crate::schema::ShardSchema;
+use crate::search::SearchPool;
+use crate::shard::{CacheDir, Shard, ShardContext};
+
+/// How often the node looks for collections that were deleted.
+const CATALOG_INTERVAL: Duration = Duration::from_secs(2);
+/// Shards opened at once at start.
+const OPEN_AT_ONCE: usize = 4;
+
+type Slot = Arc<OnceCell<Arc<Shard>>>;
+
+/// A node. Stops with [`Node::stop`].
+pub struct Node {
+    config: Arc<NodeConfig>,
+    catalog: CatalogStore,
+    context: ShardContext,
+    pool: Arc<SearchPool>,
+    slots: Mutex<HashMap<(String, u32), Slot>>,
+    background: Mutex<Option<JoinHandle<()>>>,
+    stopping: AtomicBool,
+}
+
+impl Node {
+    /// Starts a node over a store. Holds no shard until it is asked for one, or for all.
+    ///
+    /// # Errors
+    /// Where the cache directory cannot be made, or the catalog not be read.
+    pub async fn start(config: NodeConfig, store: Store) -> Result<Arc<Self>, NodeError> {
+        let config = Arc::new(config);
+        let pool = Arc::new(SearchPool::new(config.search_threads, config.search_queue));
+        let cache = CacheDir::create(config.cache_dir.as_deref())
+            .map_err(|error| NodeError::Internal(format!("the cache directory: {error}")))?;
+        let context = ShardContext {
+            store: store.clone(),
+            config: Arc::clone(&config),
+            cache: Arc::new(cache),
+            threads: pool.threads(),
+        };
+        let catalog = CatalogStore::new(store);
+        catalog.refresh().await?;
+        let node = Arc::new(Self {
+            config,
+            catalog,
+            context,
+            pool,
+            slots: Mutex::default(),
+            background: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        });
+        let background = tokio::spawn(watch_catalog(Arc::downgrade(&node)));
+        *node.background.lock().await = Some(background);
+        Ok(node)
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Arc<NodeConfig> {
+        &self.config
+    }
+
+    /// The pool that searches run on.
+    pub fn pool(&self) -> &Arc<SearchPool> {
+        &self.pool
+    }
+
+    /// Opens every shard of every collection: for a node that serves them all. One that cannot be opened is logged and
+    /// tried again when it is asked for.
+    pub async fn open_all(self: &Arc<Self>) {
+        let catalog = self.catalog.cached();
+        let collections = catalog.catalog.collections.iter().filter_map(|entry| entry.collection.as_ref());
+        let shards: Vec<ShardRef> = collections
+            .flat_map(|collection| {
+                let uid = collection.uid.clone();
+                (0..collection.shard_count).map(move |shard| ShardRef { collection_uid: uid.clone(), shard })
+            })
+            .collect();
+        let mut opening = tokio::task::JoinSet::new();
+        for shard in shards {
+            while opening.len() >= OPEN_AT_ONCE {
+                opening.join_next().await;
+            }
+            let node = Arc::clone(self);
+            opening.spawn(async move {
+                if let Err(error) = node.shard(&shard).await {
+                    tracing::error!(collection = shard.collection_uid, shard = shard.shard, %error, "a shard cannot be opened");
+                }
+            });
+        }
+        while opening.join_next().await.is_some() {}
+    }
+
+    /// A shard, opened where it was not yet.
+    ///
+    /// # Errors
+    /// [`NodeError::UnknownShard`]; what opening gives.
+    pub async fn shard(&self, shard: &ShardRef) -> Result<Arc<Shard>, NodeError> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(NodeError::ShuttingDown);
+        }
+        let key = (shard.collection_uid.clone(), shard.shard);
+        let slot = Arc::clone(self.slots.lock().await.entry(key).or_default());
+        let opened = slot.get_or_try_init(|| self.open(shard)).await;
+        if let Err(NodeError::UnknownShard { .. }) = &opened {
+            self.slots.lock().await.remove(&(shard.collection_uid.clone(), shard.shard));
+        }
+        opened.cloned()
+    }
+
+    async fn open(&self, shard: &ShardRef) -> Result<Arc<Shard>, NodeError> {
+        let unknown = || NodeError::UnknownShard { uid: shard.collection_uid.clone(), shard: shard.shard };
+        let collection = self.collection(&shard.collection_uid).await?.ok_or_else(unknown)?;
+        if shard.shard >= collection.shard_count {
+            return Err(unknown());
+        }
+        let schema = Arc::new(ShardSchema::resolve(&collection.schema.unwrap_or_default())?);
+        let uid: CollectionUid = shard.collection_uid.parse().map_err(|_| unknown())?;
+        let id = ShardId::new(uid, shard.shard).map_err(|_| unknown())?;
+        Ok(Arc::new(Shard::open(id, schema, self.context.clone()).await?))
+    }
+
+    async fn collection(&self, uid: &str) -> Result<Option<Collection>, NodeError> {
+        let find = |catalog: &antiphon_proto::store::Catalog| {
+            catalog.collections.iter().filter_map(|entry| entry.collection.as_ref()).find(|c| c.uid == uid).cloned()
+        };
+        match find(&self.catalog.cached().catalog) {
+            Some(collection) => Ok(Some(collection)),
+            None => Ok(find(&self.catalog.refresh().await?.catalog)),
+        }
+    }
+
+    /// Closes shards of collections that are gone, and deletes what is left of them.
+    async fn drop_deleted(&self) -> Result<(), NodeError> {
+        // List first: a collection is in the catalog before anything of it is in the store.
+        let stored = self.context.store.list_dirs("collections").await?;
+        let catalog = self.catalog.refresh().await?;
+        let exists = |uid: &str| {
+            catalog.catalog.collections.iter().filter_map(|entry| entry.collection.as_ref()).any(|c| c.uid == uid)
+        };
+        let gone: Vec<Slot> = {
+            let mut slots = self.slots.lock().await;
+            let keys: Vec<_> = slots.keys().filter(|(uid, _)| !exists(uid)).cloned().collect();
+            keys.iter().filter_map(|key| slots.remove(key)).collect()
+        };
+        for shard in gone.iter().filter_map(|slot| slot.get()) {
+            shard.stop().await;
+        }
+        for uid in stored.iter().filter(|uid| !exists(uid)) {
+            self.context.store.delete_prefix(&format!("collections/{uid}")).await?;
+            tracing::info!(collection = uid, "deleted what was left of a collection");
+        }
+        Ok(())
+    }
+
+    /// Stops: no new calls, no half-written group, no background work. Call it once nothing is served any more.
+    pub async fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        if let Some(background) = self.background.lock().await.take() {
+            background.abort();
+        }
+        let slots: Vec<Slot> = self.slots.lock().await.drain().map(|(_, slot)| slot).collect();
+        for shard in slots.iter().filter_map(|slot| slot.get()) {
+            shard.stop().await;
+        }
+    }
+}
+
+async fn watch_catalog(node: std::sync::Weak<Node>) {
+    let mut seen = None;
+    loop {
+        let Some(node) = node.upgrade() else { return };
+        let outcome = async {
+            let version = node.catalog.refresh().await.map_err(NodeError::from)?.version;
+            if seen != Some(version) {
+                node.drop_deleted().await?;
+                seen = Some(version);
+            }
+            Ok::<_, NodeError>(())
+        };
+        if let Err(error) = outcome.await {
+            tracing::warn!(%error, "the catalog could not be followed");
+        }
+        drop(node);
+        tokio::time::sleep(CATALOG_INTERVAL).await;
+    }
+}

@@ -1,0 +1,150 @@
+//! The first matches of one ranking over a view: each segment gives its own, and they are merged by (score, key).
+//!
+//! INV-6: order is score descending, then folded key ascending by bytes, here and at the coordinator.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use antiphon_proto::internal::{Candidate, KeywordPlan, KeywordQuery, VectorQuery};
+use antiphon_proto::{v1, vector};
+
+use super::Stop;
+use crate::error::NodeError;
+use crate::schema::ShardSchema;
+use crate::segment::SegmentError;
+use crate::text::{FieldStatistics, KeywordQuery as TextQuery, QueryTerm};
+use crate::vectors::{self, Scorer};
+use crate::view::{RowAddress, SegmentView, View};
+
+/// A row found, with its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// Where it is.
+    pub address: RowAddress,
+    /// Higher is better; never NaN.
+    pub score: f64,
+}
+
+/// The first `window` rows by a vector.
+///
+/// # Errors
+/// [`NodeError::Invalid`] for a field or vector that does not fit the schema; [`NodeError::Corruption`]; the stop's.
+pub fn vector_window(
+    view: &View,
+    schema: &ShardSchema,
+    query: &VectorQuery,
+    window: usize,
+    stop: &Stop,
+) -> Result<Vec<Candidate>, NodeError> {
+    let field = query.field as usize;
+    let spec = schema.vectors.get(field).ok_or_else(|| NodeError::Invalid(format!("no vector field {field}")))?;
+    let values = vector::from_le_bytes(&query.vector).map_err(|fault| NodeError::Invalid(fault.to_string()))?;
+    vector::validate(&values, spec.graph.dims, crate::view::wire_metric(spec.graph.metric))
+        .map_err(|fault| NodeError::Invalid(fault.to_string()))?;
+    let scorer = Scorer::new(spec.graph.metric, &values);
+    over_segments(view, window, stop, |segment| {
+        let Some(file) = segment.segment().vectors(field) else { return Ok(Vec::new()) };
+        vectors::vector_window(
+            file,
+            segment.segment().graph(field),
+            &scorer,
+            query.depth as usize,
+            segment.dead_if_any(),
+            window,
+            query.exact,
+            &|| stop.is_set(),
+        )
+        .map_err(SegmentError::from)
+    })
+}
+
+/// The first `window` rows by a plan with counts.
+///
+/// # Errors
+/// [`NodeError::Invalid`] for a plan that does not fit the schema; [`NodeError::Corruption`]; the stop's.
+pub fn keyword_window(
+    view: &View,
+    schema: &ShardSchema,
+    query: &KeywordQuery,
+    plan: &KeywordPlan,
+    window: usize,
+    stop: &Stop,
+) -> Result<Vec<Candidate>, NodeError> {
+    if plan.fields.len() != query.fields.len() {
+        return Err(NodeError::Invalid("a keyword plan needs the counts of every field".into()));
+    }
+    let mut fields: Vec<FieldStatistics> = schema
+        .texts
+        .iter()
+        .map(|field| FieldStatistics { num_docs: 0, num_tokens: 0, boost: field.boost })
+        .collect();
+    for (field, counts) in query.fields.iter().zip(&plan.fields) {
+        let slot = fields
+            .get_mut(*field as usize)
+            .ok_or_else(|| NodeError::Invalid(format!("the schema has no text field {field}")))?;
+        slot.num_docs = counts.num_docs;
+        slot.num_tokens = counts.num_tokens;
+    }
+    if plan.terms.iter().any(|term| term.field as usize >= fields.len()) {
+        return Err(NodeError::Invalid("a keyword plan names a field that the schema does not have".into()));
+    }
+    if plan.terms.is_empty() {
+        return Ok(Vec::new());
+    }
+    let terms = plan
+        .terms
+        .iter()
+        .map(|term| QueryTerm {
+            field: term.field as usize,
+            text: term.term.clone(),
+            group: term.group,
+            doc_freq: term.doc_freq,
+        })
+        .collect();
+    let require_all_groups = query.operator == v1::Operator::And as i32;
+    let text_query = TextQuery { terms, fields, require_all_groups };
+    over_segments(view, window, stop, |segment| match segment.segment().text() {
+        Some(text) => Ok(text.window(&text_query, segment.dead_if_any(), window, &|| stop.is_set())?),
+        None => Ok(Vec::new()),
+    })
+}
+
+fn over_segments(
+    view: &View,
+    window: usize,
+    stop: &Stop,
+    mut search: impl FnMut(&SegmentView) -> Result<Vec<(u32, f64)>, SegmentError>,
+) -> Result<Vec<Candidate>, NodeError> {
+    let mut found: Vec<Found> = Vec::new();
+    for (place, segment) in view.segments().enumerate() {
+        if stop.is_set() {
+            return Err(stop.error());
+        }
+        let rows = search(segment).map_err(|error| if error.is_stopped() { stop.error() } else { error.into() })?;
+        let address = |row| RowAddress { segment: place as u32, row };
+        found.extend(rows.into_iter().map(|(row, score)| Found { address: address(row), score }));
+    }
+    let segments: Vec<&SegmentView> = view.segments().map(AsRef::as_ref).collect();
+    let folded = |found: &Found| -> Cow<'_, str> {
+        segments
+            .get(found.address.segment as usize)
+            .map_or(Cow::Borrowed(""), |segment| segment.segment().rows().folded_key(found.address.row))
+    };
+    if segments.len() > 1 {
+        found.sort_by(|a, b| match b.score.total_cmp(&a.score) {
+            Ordering::Equal => folded(a).cmp(&folded(b)),
+            order => order,
+        });
+    }
+    found.truncate(window);
+    let key = |address: RowAddress| {
+        segments
+            .get(address.segment as usize)
+            .map(|segment| segment.segment().rows().key(address.row).to_owned())
+            .unwrap_or_default()
+    };
+    Ok(found
+        .into_iter()
+        .map(|found| Candidate { key: key(found.address), score: found.score, row: found.address.encode() })
+        .collect())
+}

@@ -1,0 +1,265 @@
+//! The node's gRPC service: thin adapters from the protocol to shards and views.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use antiphon_proto::deadline::Deadline;
+use antiphon_proto::internal::node_service_server::NodeService;
+use antiphon_proto::internal::{
+    DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest, DescribeShardResponse, FetchDocumentsRequest,
+    FetchDocumentsResponse, Freshness, LookUpDocumentsRequest, LookUpDocumentsResponse, LookedUp, OpenViewRequest,
+    OpenViewResponse, Projection, SearchWindowsRequest, SearchWindowsResponse, ShardRef, ViewChoice, Window,
+    WindowQuery, WriteRequest, WriteResponse, view_choice::Choice, window_query::Query,
+};
+use antiphon_proto::store::log_op::Op;
+use antiphon_proto::{key, v1, vector};
+use futures::future::try_join_all;
+use tonic::{Request, Response, Status};
+
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::project::project;
+use crate::schema::ShardSchema;
+use crate::search::{Stop, keyword_window, plan_keywords, vector_window, with_counts};
+use crate::shard::Shard;
+use crate::view::{RowAddress, View, wire_metric};
+
+/// Most queries, rows or keys in one call.
+const MAX_ITEMS: usize = 20_000;
+/// Most matches of one window.
+const MAX_WINDOW: u32 = 100_000;
+
+/// Serves a node.
+#[derive(Clone)]
+pub struct NodeServer(Arc<Node>);
+
+impl NodeServer {
+    /// The service of a node.
+    pub fn new(node: Arc<Node>) -> Self {
+        Self(node)
+    }
+
+    fn deadline<T>(&self, request: &Request<T>) -> Deadline {
+        Deadline::of(request.metadata(), self.0.config().default_timeout)
+    }
+
+    async fn shard(&self, shard: Option<ShardRef>, deadline: Deadline) -> Result<Arc<Shard>, NodeError> {
+        let shard = shard.ok_or_else(|| NodeError::Invalid("no shard was named".into()))?;
+        match tokio::time::timeout(deadline.left(), self.0.shard(&shard)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(NodeError::Deadline { what: "the shard was open" }),
+        }
+    }
+}
+
+fn bounded(what: &str, len: usize) -> Result<(), NodeError> {
+    if len > MAX_ITEMS { Err(NodeError::Invalid(format!("{len} {what}, at most {MAX_ITEMS}"))) } else { Ok(()) }
+}
+
+fn quarantined(view: &View) -> Vec<String> {
+    view.quarantined.iter().map(|segment| segment.as_str().to_owned()).collect()
+}
+
+async fn search(
+    node: &Node,
+    schema: Arc<ShardSchema>,
+    view: Arc<View>,
+    query: WindowQuery,
+    stop: Stop,
+) -> Result<Window, NodeError> {
+    if query.window > MAX_WINDOW {
+        return Err(NodeError::Invalid(format!("a window of {}, at most {MAX_WINDOW}", query.window)));
+    }
+    let window = query.window as usize;
+    let run = node.pool().run(stop, move |stop| match query.query {
+        Some(Query::Vector(query)) => {
+            Ok(Window { candidates: vector_window(&view, &schema, &query, window, stop)?, num_terms: 0 })
+        }
+        Some(Query::Keyword(query)) => {
+            let plan = match &query.plan {
+                Some(plan) => plan.clone(),
+                None => with_counts(plan_keywords(&query, &schema)?, &query, &view)?,
+            };
+            let candidates = keyword_window(&view, &schema, &query, &plan, window, stop)?;
+            Ok(Window { candidates, num_terms: plan.terms.len() as u32 })
+        }
+        None => Err(NodeError::Invalid("an empty query".into())),
+    });
+    run.await
+}
+
+/// Refuses what must not get into a log: keys that name nothing, vectors that do not fit.
+fn check_write(request: &WriteRequest, schema: &ShardSchema) -> Result<(), NodeError> {
+    bounded("operations", request.ops.len())?;
+    for op in &request.ops {
+        let key = match &op.op {
+            Some(Op::Upsert(document)) => {
+                for spec in &schema.vectors {
+                    let Some(sent) = document.vectors.get(&spec.name) else { continue };
+                    vector::components(sent)
+                        .and_then(|values| vector::validate(&values, spec.graph.dims, wire_metric(spec.graph.metric)))
+                        .map_err(|fault| NodeError::Invalid(format!("vector {:?}: {fault}", spec.name)))?;
+                }
+                &document.key
+            }
+            Some(Op::DeleteKey(key)) => key,
+            None => return Err(NodeError::Invalid("an empty operation".into())),
+        };
+        if !key::is_valid(key) {
+            return Err(NodeError::Invalid("a key that is blank or too long".into()));
+        }
+    }
+    Ok(())
+}
+
+fn document_at(
+    view: &View,
+    schema: &ShardSchema,
+    address: RowAddress,
+    projection: &Projection,
+) -> Result<v1::Document, NodeError> {
+    let segment = view
+        .segment(address.segment)
+        .filter(|segment| address.row < segment.segment().num_rows())
+        .ok_or_else(|| NodeError::Invalid("a row that the view does not have".into()))?;
+    let segment = segment.segment();
+    let mut document = project(segment.fields(address.row)?, projection);
+    segment.rows().key(address.row).clone_into(&mut document.key);
+    if projection.include_vectors {
+        document.vectors = schema
+            .vectors
+            .iter()
+            .enumerate()
+            .filter_map(|(field, spec)| {
+                Some((spec.name.clone(), vector::to_proto(segment.vector(field, address.row)?)))
+            })
+            .collect::<BTreeMap<_, _>>();
+    }
+    Ok(document)
+}
+
+#[tonic::async_trait]
+impl NodeService for NodeServer {
+    async fn open_view(&self, request: Request<OpenViewRequest>) -> Result<Response<OpenViewResponse>, Status> {
+        let deadline = self.deadline(&request);
+        let request = request.into_inner();
+        bounded("queries", request.keyword_queries.len())?;
+        let shard = self.shard(request.shard, deadline).await?;
+        let view = shard.view(&request.view.unwrap_or_default(), deadline).await?;
+        let (name, quarantined_segments) = (view.name(), quarantined(&view));
+        let schema = Arc::clone(shard.schema());
+        let (stop, _guard) = Stop::new(deadline);
+        let plans = if request.keyword_queries.is_empty() {
+            Vec::new()
+        } else {
+            let queries = request.keyword_queries;
+            let work = move |_: &Stop| {
+                queries.iter().map(|query| with_counts(plan_keywords(query, &schema)?, query, &view)).collect()
+            };
+            self.0.pool().run(stop, work).await?
+        };
+        Ok(Response::new(OpenViewResponse { view: Some(name), plans, quarantined_segments }))
+    }
+
+    async fn search_windows(
+        &self,
+        request: Request<SearchWindowsRequest>,
+    ) -> Result<Response<SearchWindowsResponse>, Status> {
+        let deadline = self.deadline(&request);
+        let request = request.into_inner();
+        bounded("queries", request.queries.len())?;
+        let shard = self.shard(request.shard, deadline).await?;
+        let view = shard.view(&request.view.unwrap_or_default(), deadline).await?;
+        let (name, quarantined_segments) = (view.name(), quarantined(&view));
+        let (stop, _guard) = Stop::new(deadline);
+        let searches = request.queries.into_iter().map(|query| {
+            search(&self.0, Arc::clone(shard.schema()), Arc::clone(&view), query, stop.clone())
+        });
+        let windows = try_join_all(searches).await?;
+        Ok(Response::new(SearchWindowsResponse { view: Some(name), windows, quarantined_segments }))
+    }
+
+    async fn fetch_documents(
+        &self,
+        request: Request<FetchDocumentsRequest>,
+    ) -> Result<Response<FetchDocumentsResponse>, Status> {
+        let deadline = self.deadline(&request);
+        let request = request.into_inner();
+        bounded("rows", request.rows.len())?;
+        let shard = self.shard(request.shard, deadline).await?;
+        let name = request.view.ok_or_else(|| NodeError::Invalid("no view was named".into()))?;
+        let view = shard.view(&ViewChoice { choice: Some(Choice::Named(name)) }, deadline).await?;
+        let projection = request.projection.unwrap_or_default();
+        let documents = request
+            .rows
+            .iter()
+            .map(|row| document_at(&view, shard.schema(), RowAddress::decode(*row), &projection))
+            .collect::<Result<_, _>>()?;
+        Ok(Response::new(FetchDocumentsResponse { documents }))
+    }
+
+    async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
+        let deadline = self.deadline(&request);
+        let request = request.into_inner();
+        let shard = self.shard(request.shard.clone(), deadline).await?;
+        check_write(&request, shard.schema())?;
+        let done = shard.write(request.ops, deadline).await?;
+        Ok(Response::new(WriteResponse { seq: done.seq, num_deleted: done.num_deleted }))
+    }
+
+    async fn look_up_documents(
+        &self,
+        request: Request<LookUpDocumentsRequest>,
+    ) -> Result<Response<LookUpDocumentsResponse>, Status> {
+        let deadline = self.deadline(&request);
+        let request = request.into_inner();
+        bounded("keys", request.keys.len())?;
+        let shard = self.shard(request.shard, deadline).await?;
+        let view = shard.fresh(Freshness { refresh: true, at_least_seq: 0 }, deadline).await?;
+        let schema = shard.schema();
+        let projection = request.projection.unwrap_or_default();
+        let mut results = Vec::with_capacity(request.keys.len());
+        for key in &request.keys {
+            let document = match view.find(&schema.key_rule.fold(key)) {
+                Some(address) => Some(document_at(&view, schema, address, &projection)?),
+                None if view.quarantined.is_empty() => None,
+                None => {
+                    let segments = quarantined(&view).join(", ");
+                    let words = format!("{key:?} may be in a segment that is damaged and set aside: {segments}");
+                    return Err(NodeError::Corruption(words).into());
+                }
+            };
+            results.push(LookedUp { document });
+        }
+        Ok(Response::new(LookUpDocumentsResponse { results }))
+    }
+
+    async fn describe_shard(
+        &self,
+        request: Request<DescribeShardRequest>,
+    ) -> Result<Response<DescribeShardResponse>, Status> {
+        let deadline = self.deadline(&request);
+        let request = request.into_inner();
+        let shard = self.shard(request.shard, deadline).await?;
+        let view = shard.fresh(Freshness { refresh: request.refresh, at_least_seq: 0 }, deadline).await?;
+        let num_live_rows = view.live.iter().map(|segment| u64::from(segment.segment().num_rows())).sum();
+        Ok(Response::new(DescribeShardResponse {
+            seq: view.seq,
+            manifest_version: view.manifest_version,
+            num_docs: view.num_docs(),
+            num_deleted: view.num_deleted(),
+            num_segments: view.sealed.len() as u64,
+            size_bytes: view.size_bytes(),
+            num_live_rows,
+            live_bytes: view.live_bytes(),
+            quarantined_segments: quarantined(&view),
+        }))
+    }
+
+    async fn describe_node(&self, _: Request<DescribeNodeRequest>) -> Result<Response<DescribeNodeResponse>, Status> {
+        Ok(Response::new(DescribeNodeResponse {
+            id: self.0.config().id.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        }))
+    }
+}

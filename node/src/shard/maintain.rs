@@ -1,0 +1,105 @@
+//! The background of a shard: follows the log, seals, merges, collects garbage, lets views expire.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+
+use super::core::Core;
+use crate::error::NodeError;
+
+/// How often the background looks whether there is something to do.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a job that failed waits before it is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+/// How often segments that were set aside are tried again.
+const QUARANTINE_RETRY: Duration = Duration::from_secs(30);
+/// How often garbage is looked for.
+const GARBAGE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A background job, at most one of a kind at a time.
+#[derive(Default)]
+struct Job {
+    task: Option<JoinHandle<Result<(), NodeError>>>,
+    not_before: Option<Instant>,
+}
+
+impl Job {
+    /// Whether another may begin. Takes in the end of the last one.
+    async fn is_free(&mut self, core: &Core, what: &str) -> bool {
+        if self.task.as_ref().is_some_and(|task| !task.is_finished()) {
+            return false;
+        }
+        if let Some(task) = self.task.take() {
+            let outcome = task.await.unwrap_or_else(|error| Err(NodeError::Internal(error.to_string())));
+            if let Err(error) = outcome
+                && !core.stop.load(Ordering::Relaxed)
+            {
+                tracing::warn!(shard = %core.id, %error, "{what} failed and will be tried again");
+                self.not_before = Some(Instant::now() + RETRY_AFTER);
+            }
+        }
+        self.not_before.is_none_or(|moment| Instant::now() >= moment)
+    }
+}
+
+/// Runs until the shard is stopped.
+pub(super) async fn maintain(core: Arc<Core>) {
+    let (mut sealing, mut merging) = (Job::default(), Job::default());
+    let (mut last_poll, mut last_garbage, mut last_quarantine) = (Instant::now(), Instant::now(), Instant::now());
+    while !core.stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(TICK).await;
+        core.views.expire();
+        if last_poll.elapsed() >= core.config.poll_interval {
+            if let Err(error) = core.follow().await {
+                tracing::warn!(shard = %core.id, %error, "the log could not be followed");
+            }
+            last_poll = Instant::now();
+        }
+        let (unsealed_for, idle) = match core.mutation.try_lock() {
+            Ok(mutation) => (
+                mutation.unsealed_since.map_or(Duration::ZERO, |since| since.elapsed()),
+                mutation.last_write.elapsed() >= core.config.merging.idle,
+            ),
+            Err(_) => (Duration::ZERO, false),
+        };
+        let view = core.current();
+        if core.wants_sealing(&view, unsealed_for) && sealing.is_free(&core, "sealing").await {
+            let core = Arc::clone(&core);
+            sealing.task = Some(tokio::spawn(async move { core.seal().await }));
+        }
+        if merging.is_free(&core, "merging").await
+            && let Some(chosen) = core.wants_merging(&view, idle && view.num_unsealed() == 0)
+        {
+            let core = Arc::clone(&core);
+            merging.task = Some(tokio::spawn(async move { core.merge(chosen).await }));
+        }
+        if last_garbage.elapsed() >= GARBAGE_INTERVAL {
+            core.collect_garbage().await;
+            last_garbage = Instant::now();
+        }
+        if !view.quarantined.is_empty() && last_quarantine.elapsed() >= QUARANTINE_RETRY {
+            let mut mutation = core.mutation.lock().await;
+            if let Err(error) = core.reload(&mut mutation).await {
+                tracing::warn!(shard = %core.id, %error, "segments set aside could not be tried again");
+            }
+            last_quarantine = Instant::now();
+        }
+    }
+    for task in [sealing.task, merging.task].into_iter().flatten() {
+        task.abort();
+    }
+}
+
+impl Core {
+    async fn collect_garbage(&self) {
+        let due = match self.mutation.try_lock() {
+            Ok(mut mutation) => mutation.garbage.due(Instant::now()),
+            Err(_) => return,
+        };
+        if let Err(error) = due.delete(self).await {
+            tracing::warn!(shard = %self.id, %error, "garbage could not be deleted");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! One shard on this node: its log, its views, and the background work that turns one into the other.
+//!
+//! - [`Shard`]: the handle; reads and writes.
+//! - `core`: the state that writer and background work share, and its transitions.
+//! - `writer`: group commit. `seal`, `merge`, `garbage`: background work. `recover`: opening.
+//! - `merge_policy`: which segments to merge, a pure function.
+
+mod core;
+mod garbage;
+mod maintain;
+mod manifest_entry;
+mod merge;
+mod merge_policy;
+mod recover;
+mod seal;
+mod segment_files;
+mod shard;
+mod writer;
+
+pub use segment_files::CacheDir;
+pub use shard::{Shard, ShardContext};
+pub use writer::WriteDone;

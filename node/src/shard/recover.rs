@@ -1,0 +1,103 @@
+//! Opening a shard: the newest manifest, its segments, and the log beyond it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use antiphon_proto::store::{Manifest, SegmentEntry};
+use antiphon_store::{LogCursor, LogPoll, SegmentId};
+
+use super::core::{Core, group_of};
+use super::manifest_entry::decode_tombstones;
+use super::segment_files::LandError;
+use crate::error::NodeError;
+use crate::segment::Segment;
+use crate::view::{SegmentView, View, apply};
+
+/// How often the log may be sealed past a shard that is being opened before that is called unavailable.
+const MAX_ATTEMPTS: usize = 8;
+/// Entries read at once; they become one live segment.
+const ENTRIES_AT_ONCE: usize = 1024;
+
+/// A shard as the store has it.
+pub(super) struct Recovered {
+    pub(super) view: View,
+    pub(super) cursor: LogCursor,
+    pub(super) entries: HashMap<SegmentId, SegmentEntry>,
+}
+
+/// Reads a shard from the store. Segments that `held` has open are not opened again. Damaged segments are set aside.
+pub(super) async fn recover(core: &Core, held: &View) -> Result<Recovered, NodeError> {
+    for _ in 0..MAX_ATTEMPTS {
+        let (newest, cursor) = LogCursor::open(core.log.clone(), core.manifests.clone()).await?;
+        let (version, manifest) = newest.map_or((0, Manifest::default()), |(version, manifest)| (version.0, manifest));
+        let base = load(core, held, version, &manifest).await?;
+        if let Some((view, cursor)) = replay(core, base.clone(), cursor).await? {
+            if view.seq < manifest.tombstone_seq {
+                return Err(NodeError::Corruption(format!(
+                    "shard {}: the manifest's tombstones are those of seq {}, but the log ends at {}",
+                    core.id, manifest.tombstone_seq, view.seq
+                )));
+            }
+            let entries = without_tombstones(manifest)?;
+            return Ok(Recovered { view, cursor, entries });
+        }
+    }
+    Err(NodeError::StoreUnavailable(format!("shard {}: the log was sealed again and again while it was read", core.id)))
+}
+
+async fn load(core: &Core, held: &View, version: u64, manifest: &Manifest) -> Result<View, NodeError> {
+    let open: HashMap<&str, &Arc<Segment>> =
+        held.sealed.iter().filter_map(|view| Some((view.id()?.as_str(), view.segment()))).collect();
+    let mut view = View::empty();
+    view.seq = manifest.covered_seq;
+    view.manifest_version = version;
+    view.covered_seq = manifest.covered_seq;
+    for entry in &manifest.segments {
+        let id: SegmentId =
+            entry.id.parse().map_err(|error| NodeError::Corruption(format!("a manifest names a segment {error}")))?;
+        let segment = match open.get(entry.id.as_str()) {
+            Some(segment) => Arc::clone(segment),
+            None => match core.files.land(entry, &core.schema, core.threads).await {
+                Ok(segment) => Arc::new(segment),
+                Err(LandError::Damaged(reason)) => {
+                    tracing::error!(shard = %core.id, reason, "a segment is damaged and set aside");
+                    core.files.forget(&id);
+                    view.quarantined.push(id);
+                    continue;
+                }
+                Err(LandError::Node(error)) => return Err(error),
+            },
+        };
+        let dead = decode_tombstones(&entry.tombstones)?;
+        view.sealed.push(Arc::new(SegmentView::new(Some(id), segment, dead, core.schema.texts.len())));
+    }
+    Ok(view)
+}
+
+/// Applies the log; nothing where it was sealed further meanwhile.
+async fn replay(core: &Core, mut view: View, mut cursor: LogCursor) -> Result<Option<(View, LogCursor)>, NodeError> {
+    loop {
+        match cursor.poll(ENTRIES_AT_ONCE).await? {
+            LogPoll::Behind => return Ok(None),
+            LogPoll::Entries(entries) if entries.is_empty() => return Ok(Some((view, cursor))),
+            LogPoll::Entries(entries) => {
+                let groups = entries.into_iter().map(|(seq, entry)| group_of(seq, entry)).collect();
+                let (schema, threads) = (Arc::clone(&core.schema), core.threads);
+                let work = tokio::task::spawn_blocking(move || apply(&view, &schema, groups, threads));
+                view = work.await.map_err(|error| NodeError::Internal(error.to_string()))??.view;
+            }
+        }
+    }
+}
+
+fn without_tombstones(manifest: Manifest) -> Result<HashMap<SegmentId, SegmentEntry>, NodeError> {
+    manifest
+        .segments
+        .into_iter()
+        .map(|mut entry| {
+            entry.tombstones.clear();
+            let id = entry.id.parse().map_err(|error| NodeError::Corruption(format!("a manifest names a segment {error}")))?;
+            Ok((id, entry))
+        })
+        .collect()
+}

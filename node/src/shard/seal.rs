@@ -1,0 +1,123 @@
+//! Sealing: the live part becomes a segment in the store, and the log before it garbage.
+
+use std::sync::Arc;
+
+use antiphon_store::SegmentId;
+use roaring::RoaringBitmap;
+
+use super::core::{Committed, Core};
+use super::manifest_entry::entry_of;
+use crate::error::NodeError;
+use crate::schema::ShardSchema;
+use crate::segment::{BuiltSegment, Destination, Segment, SegmentBuilder, merge_segments};
+use crate::view::{SegmentView, View, tombstones_by_ops};
+
+impl Core {
+    /// Whether the live part is large or old enough, and nothing is set aside: then the log must stay as it is.
+    pub(super) fn wants_sealing(&self, view: &View, unsealed_for: std::time::Duration) -> bool {
+        let sealing = &self.config.sealing;
+        let unsealed = view.num_unsealed();
+        view.quarantined.is_empty()
+            && unsealed > 0
+            && (unsealed >= sealing.rows || view.live_bytes() >= sealing.bytes || unsealed_for >= sealing.age)
+    }
+
+    /// Seals what is live now. Writes go on meanwhile.
+    pub(super) async fn seal(&self) -> Result<(), NodeError> {
+        let base = {
+            let mut mutation = self.mutation.lock().await;
+            let view = self.current();
+            mutation.frozen = view.live.len();
+            view
+        };
+        let outcome = self.seal_view(&base).await;
+        if outcome.is_err() {
+            self.mutation.lock().await.frozen = 0;
+        }
+        outcome
+    }
+
+    async fn seal_view(&self, base: &View) -> Result<(), NodeError> {
+        let sources = base.live.iter().map(|view| (Arc::clone(view.segment()), Arc::clone(view.dead()))).collect();
+        let built = self.build(sources).await?;
+        let mut mutation = self.mutation.lock().await;
+        let view = self.current();
+        if view.covered_seq != base.covered_seq || !view.quarantined.is_empty() {
+            // Another node sealed meanwhile: what it wrote is in force.
+            mutation.frozen = 0;
+            return Ok(());
+        }
+        let mut sealed = view.sealed.clone();
+        let mut added = None;
+        if let Some(built) = built {
+            let fresh = built.view(&self.schema, RoaringBitmap::new());
+            let dead = tombstones_by_ops(&view, base.seq, &fresh);
+            sealed.push(fresh.with_dead(&dead));
+            added = Some(entry_of(&built.id, &built.files));
+        }
+        if self.commit(&mut mutation, base.seq, sealed, added).await? == Committed::Yes {
+            let view = self.current();
+            tracing::info!(
+                shard = %self.id, seq = base.seq, manifest = view.manifest_version, segments = view.sealed.len(),
+                "sealed"
+            );
+        }
+        mutation.frozen = 0;
+        Ok(())
+    }
+
+    /// Builds a segment from the live rows of others, puts it into the store, and opens it; nothing where no row lives.
+    pub(super) async fn build(
+        &self,
+        sources: Vec<(Arc<Segment>, Arc<RoaringBitmap>)>,
+    ) -> Result<Option<Built>, NodeError> {
+        let id = SegmentId::generate();
+        let dir = self.files.build_dir(&id).map_err(io_error)?;
+        let (schema, graph_min_rows) = (Arc::clone(&self.schema), self.config.graph_min_rows);
+        let stop = Arc::clone(&self.stop);
+        let work = tokio::task::spawn_blocking(move || {
+            let mut builder = SegmentBuilder::new(schema, Destination::Directory(dir), Some(graph_min_rows))?;
+            merge_segments(&sources, |row| {
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    return Err(crate::segment::SegmentError::Stopped);
+                }
+                builder.add(&row)
+            })?;
+            if builder.num_rows() == 0 { Ok(None) } else { builder.finish(&stop).map(Some) }
+        });
+        let built = work.await.map_err(|error| NodeError::Internal(error.to_string()))?;
+        let Some(files) = built.inspect_err(|_| self.files.forget(&id))? else {
+            self.files.forget(&id);
+            return Ok(None);
+        };
+        self.files.upload(&id, &files).await?;
+        let entry = entry_of(&id, &files);
+        let segment = match self.files.land(&entry, &self.schema, self.threads).await {
+            Ok(segment) => Arc::new(segment),
+            Err(super::segment_files::LandError::Damaged(reason)) => return Err(NodeError::Corruption(reason)),
+            Err(super::segment_files::LandError::Node(error)) => return Err(error),
+        };
+        if self.files.store.is_local() {
+            self.files.forget(&id);
+        }
+        Ok(Some(Built { id, files, segment }))
+    }
+}
+
+/// A segment that is in the store and open, and in no manifest yet.
+pub(super) struct Built {
+    pub(super) id: SegmentId,
+    pub(super) files: BuiltSegment,
+    pub(super) segment: Arc<Segment>,
+}
+
+impl Built {
+    /// The segment as a view sees it.
+    pub(super) fn view(&self, schema: &ShardSchema, dead: RoaringBitmap) -> Arc<SegmentView> {
+        Arc::new(SegmentView::new(Some(self.id.clone()), Arc::clone(&self.segment), dead, schema.texts.len()))
+    }
+}
+
+fn io_error(error: std::io::Error) -> NodeError {
+    if error.kind() == std::io::ErrorKind::StorageFull { NodeError::DiskFull } else { NodeError::Internal(error.to_string()) }
+}

@@ -1,0 +1,220 @@
+//! The handle of a shard.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use antiphon_proto::deadline::Deadline;
+use antiphon_proto::internal::{Freshness, ViewChoice, view_choice::Choice};
+use antiphon_proto::store::LogOp;
+use antiphon_store::{Log, LogCursor, Manifests, ShardId, Store};
+use arc_swap::ArcSwap;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::core::{Core, Mutation};
+use super::garbage::Garbage;
+use super::segment_files::{CacheDir, SegmentFiles};
+use super::writer::{PendingWrite, WriteDone, write_groups};
+use super::{maintain, recover};
+use crate::config::NodeConfig;
+use crate::error::NodeError;
+use crate::schema::ShardSchema;
+use crate::view::{View, ViewTable};
+
+/// What shards of one node share.
+#[derive(Clone)]
+pub struct ShardContext {
+    /// The store.
+    pub store: Store,
+    /// Settings.
+    pub config: Arc<NodeConfig>,
+    /// This process's directory.
+    pub cache: Arc<CacheDir>,
+    /// Searches at once.
+    pub threads: usize,
+}
+
+/// An open shard. Cheap to share; stops with [`Shard::stop`].
+pub struct Shard {
+    core: Arc<Core>,
+    writes: mpsc::Sender<PendingWrite>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+    stopping: AtomicBool,
+}
+
+impl Shard {
+    /// Opens a shard: its segments are mapped, its log is applied. Starts the background work.
+    ///
+    /// # Errors
+    /// [`NodeError::Corruption`] where the manifest or the log is damaged; the store's.
+    pub async fn open(id: ShardId, schema: Arc<ShardSchema>, context: ShardContext) -> Result<Self, NodeError> {
+        let ShardContext { store, config, cache, threads } = context;
+        let log = Log::new(store.clone(), id.clone());
+        let manifests = Manifests::new(store.clone(), id.clone());
+        let (_, cursor) = LogCursor::open(log.clone(), manifests.clone()).await?;
+        let mutation = Mutation {
+            cursor,
+            entries: Default::default(),
+            frozen: 0,
+            unsealed_since: None,
+            last_write: Instant::now(),
+            garbage: Garbage::new(config.gc_grace),
+        };
+        let core = Arc::new(Core {
+            files: SegmentFiles { store, shard: id.clone(), cache },
+            views: ViewTable::new(config.view_retention, config.max_views),
+            id,
+            schema,
+            threads,
+            log,
+            manifests,
+            view: ArcSwap::from_pointee(View::empty()),
+            stop: Arc::new(AtomicBool::new(false)),
+            mutation: Mutex::new(mutation),
+            fresh_since: std::sync::Mutex::new(Instant::now()),
+            config,
+        });
+        core.start().await?;
+        let (writes, pending) = mpsc::channel(core.config.write_queue.max(1));
+        let tasks = vec![
+            tokio::spawn(write_groups(Arc::clone(&core), pending)),
+            tokio::spawn(maintain::maintain(Arc::clone(&core))),
+        ];
+        Ok(Self { core, writes, tasks: Mutex::new(tasks), stopping: AtomicBool::new(false) })
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Arc<ShardSchema> {
+        &self.core.schema
+    }
+
+    /// Writes operations as one: all or nothing. Returns once they are durable and visible.
+    ///
+    /// # Errors
+    /// [`NodeError::Overloaded`] where too much is unsealed or waiting; nothing was written. [`NodeError::Deadline`] and
+    /// [`NodeError::StoreUnavailable`]: the write may or may not have happened.
+    pub async fn write(&self, ops: Vec<LogOp>, deadline: Deadline) -> Result<WriteDone, NodeError> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(NodeError::ShuttingDown);
+        }
+        let config = &self.core.config;
+        let view = self.core.current();
+        let overloaded = |what: String, retry_ms: u64| {
+            Err(NodeError::Overloaded { what, retry_after: Duration::from_millis(retry_ms) })
+        };
+        if view.num_unsealed() >= config.max_unsealed_rows || view.live_bytes() >= config.max_unsealed_bytes {
+            return overloaded(format!("{} rows wait to be sealed", view.num_unsealed()), 1000);
+        }
+        let (reply, done) = oneshot::channel();
+        match self.writes.try_send(PendingWrite { ops, reply }) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                return overloaded(format!("{} writes wait already", config.write_queue), 200);
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(NodeError::ShuttingDown),
+        }
+        match tokio::time::timeout(deadline.left(), done).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(NodeError::ShuttingDown),
+            Err(_) => Err(NodeError::Deadline { what: "the write was acknowledged; it may or may not have happened" }),
+        }
+    }
+
+    /// The view that a search asked for; kept from now on for the retention time.
+    ///
+    /// # Errors
+    /// [`NodeError::ViewExpired`] where a named one is not held; the store's where it had to look for others' writes.
+    pub async fn view(&self, choice: &ViewChoice, deadline: Deadline) -> Result<Arc<View>, NodeError> {
+        let view = match &choice.choice {
+            Some(Choice::Named(name)) => {
+                let current = self.core.current();
+                if current.name() == *name {
+                    current
+                } else {
+                    self.core.views.find(name).ok_or(NodeError::ViewExpired {
+                        seq: name.seq,
+                        manifest_version: name.manifest_version,
+                    })?
+                }
+            }
+            Some(Choice::Fresh(freshness)) => self.fresh(*freshness, deadline).await?,
+            None => self.core.current(),
+        };
+        self.core.views.keep(&view);
+        Ok(view)
+    }
+
+    /// The newest view.
+    pub fn current(&self) -> Arc<View> {
+        self.core.current()
+    }
+
+    /// The newest view, after a look for writes of others where that is asked for.
+    ///
+    /// # Errors
+    /// The store's; [`NodeError::Invalid`] for a position that was never written.
+    pub async fn fresh(&self, freshness: Freshness, deadline: Deadline) -> Result<Arc<View>, NodeError> {
+        let behind = self.core.current().seq < freshness.at_least_seq;
+        if freshness.refresh || behind {
+            tokio::time::timeout(deadline.left(), self.core.follow())
+                .await
+                .map_err(|_| NodeError::Deadline { what: "the log was read" })??;
+        }
+        let view = self.core.current();
+        if view.seq < freshness.at_least_seq {
+            return Err(NodeError::Invalid(format!("nothing was written at seq {}", freshness.at_least_seq)));
+        }
+        Ok(view)
+    }
+
+    /// Stops taking writes, finishes those that wait, and ends the background work. Nothing is sealed: the log has it.
+    pub async fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.core.stop.store(true, Ordering::Relaxed);
+        // Behind the lock no group is half written.
+        drop(self.core.mutation.lock().await);
+        for task in self.tasks.lock().await.drain(..) {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Shard {
+    fn drop(&mut self) {
+        self.core.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Core {
+    /// Loads the shard and notes what an earlier process may have left in the store.
+    async fn start(&self) -> Result<(), NodeError> {
+        let mut mutation = self.mutation.lock().await;
+        let recovered = recover::recover(self, &View::empty()).await?;
+        mutation.cursor = recovered.cursor;
+        mutation.entries = recovered.entries;
+        mutation.garbage.saw_manifest(recovered.view.manifest_version, recovered.view.covered_seq);
+        for name in self.files.store.list_dirs(&format!("{}/segments", self.id.path())).await? {
+            if let Ok(id) = name.parse()
+                && !mutation.entries.contains_key(&id)
+            {
+                mutation.garbage.orphan(id, self.config.orphan_grace);
+            }
+        }
+        self.publish(&mut mutation, recovered.view);
+        self.note_fresh();
+        Ok(())
+    }
+
+    /// Applies what others wrote. Cheap where nobody did: one look at the next position of the log, without the lock.
+    pub(super) async fn follow(&self) -> Result<(), NodeError> {
+        let next = antiphon_store::Seq(self.current().seq).next();
+        if self.is_fresh() && self.log.read(next).await?.is_none() {
+            return Ok(());
+        }
+        let mut mutation = self.mutation.lock().await;
+        self.catch_up(&mut mutation).await?;
+        self.note_fresh();
+        Ok(())
+    }
+}

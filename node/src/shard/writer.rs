@@ -1,0 +1,120 @@
+//! Group commit: writes that wait together become one log object, are applied together and acknowledged together.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use antiphon_proto::store::{LogEntry, LogOp};
+use antiphon_store::{Log, Seq, Written};
+use prost::Message;
+use tokio::sync::{mpsc, oneshot};
+
+use super::core::{Core, Mutation, group_of};
+use crate::error::NodeError;
+use crate::view::OpGroup;
+
+/// A write that waits for its place in the log.
+pub(super) struct PendingWrite {
+    pub(super) ops: Vec<LogOp>,
+    pub(super) reply: oneshot::Sender<Result<WriteDone, NodeError>>,
+}
+
+/// A write that is durable and visible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteDone {
+    /// Its log position.
+    pub seq: u64,
+    /// Keys that were there and are no more.
+    pub num_deleted: u64,
+}
+
+/// Appends what comes until the channel is closed and empty.
+pub(super) async fn write_groups(core: Arc<Core>, mut pending: mpsc::Receiver<PendingWrite>) {
+    while let Some(first) = pending.recv().await {
+        let group = gather(&core, first, &mut pending).await;
+        let mut mutation = core.mutation.lock().await;
+        core.write_group(&mut mutation, group).await;
+    }
+}
+
+async fn gather(core: &Core, first: PendingWrite, pending: &mut mpsc::Receiver<PendingWrite>) -> Vec<PendingWrite> {
+    let size = |write: &PendingWrite| write.ops.iter().map(Message::encoded_len).sum::<usize>();
+    let until = tokio::time::Instant::now() + core.config.linger;
+    let mut bytes = size(&first);
+    let mut group = vec![first];
+    while bytes < core.config.group_bytes {
+        let next = match pending.try_recv() {
+            Ok(next) => next,
+            Err(_) if core.config.linger.is_zero() => break,
+            Err(_) => match tokio::time::timeout_at(until, pending.recv()).await {
+                Ok(Some(next)) => next,
+                Ok(None) | Err(_) => break,
+            },
+        };
+        bytes += size(&next);
+        group.push(next);
+    }
+    group
+}
+
+impl Core {
+    async fn write_group(&self, mutation: &mut Mutation, group: Vec<PendingWrite>) {
+        // Whose caller went before the append need not be written.
+        let (mut lens, mut replies, mut ops) = (Vec::new(), Vec::new(), Vec::new());
+        for write in group.into_iter().filter(|write| !write.reply.is_closed()) {
+            lens.push(write.ops.len());
+            ops.extend(write.ops);
+            replies.push(write.reply);
+        }
+        if replies.is_empty() {
+            return;
+        }
+        mutation.last_write = Instant::now();
+        let entry = LogEntry { nonce: Log::new_nonce(), ops };
+        let outcome = match self.append(mutation, &entry).await {
+            Ok(seq) => self.apply(mutation, split(seq, entry.ops, &lens)).await.map(|deleted| (seq, deleted)),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok((seq, deleted)) => {
+                for (reply, num_deleted) in replies.into_iter().zip(deleted) {
+                    // A caller that went away does not need the answer.
+                    let _ = reply.send(Ok(WriteDone { seq: seq.0, num_deleted }));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(shard = %self.id, %error, writes = replies.len(), "a group of writes failed");
+                for reply in replies {
+                    let _ = reply.send(Err(error.clone()));
+                }
+                if self.current().seq + 1 != mutation.cursor.next().0
+                    && let Err(error) = self.reload(mutation).await
+                {
+                    tracing::error!(shard = %self.id, %error, "the shard could not be loaded anew");
+                }
+            }
+        }
+    }
+
+    /// Appends an entry at the log's end, applying what others put before it.
+    async fn append(&self, mutation: &mut Mutation, entry: &LogEntry) -> Result<Seq, NodeError> {
+        loop {
+            match mutation.cursor.append(entry).await? {
+                Written::Durable(seq) => return Ok(seq),
+                Written::Taken(seq, other) => {
+                    self.apply(mutation, vec![group_of(seq, *other)]).await?;
+                }
+                Written::Behind => {
+                    self.reload(mutation).await?;
+                    return Err(NodeError::StoreUnavailable(
+                        "the log was sealed past this writer; the write may or may not have happened".into(),
+                    ));
+                }
+            }
+        }
+    }
+}
+
+fn split(seq: Seq, ops: Vec<LogOp>, lens: &[usize]) -> Vec<OpGroup> {
+    let mut ops = ops.into_iter();
+    lens.iter().map(|len| OpGroup { seq: seq.0, ops: ops.by_ref().take(*len).collect() }).collect()
+}

@@ -1,0 +1,138 @@
+//! What a graph holds of a vector: its element type, and when two vectors are the same to it.
+//!
+//! Not for scores, which never see rounded values. Invariant: vectors with equal [`ElementType::identity`] are held as
+//! one node, so a graph never has to find one of hundreds of equal vectors.
+
+use std::hash::{DefaultHasher, Hasher};
+
+use half::{bf16, f16};
+
+use crate::vectors::{Metric, metric};
+
+/// The type of the numbers that a graph holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ElementType {
+    /// IEEE 754 binary32.
+    Float32,
+    /// IEEE 754 binary16.
+    Float16,
+    /// The upper half of a binary32.
+    BFloat16,
+}
+
+impl ElementType {
+    /// The number that stands for the type in file headers.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Float32 => 1,
+            Self::Float16 => 2,
+            Self::BFloat16 => 3,
+        }
+    }
+
+    /// The type of a file header's number.
+    pub fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Float32),
+            2 => Some(Self::Float16),
+            3 => Some(Self::BFloat16),
+            _ => None,
+        }
+    }
+
+    /// The nearest finite number of this type, ties to even, as a float32 that converts to it exactly. Never −0.0.
+    pub fn round(self, value: f32) -> f32 {
+        let rounded = match self {
+            Self::Float32 => value,
+            Self::Float16 => f16::from_f32(value.clamp(f16::MIN.to_f32(), f16::MAX.to_f32())).to_f32(),
+            Self::BFloat16 => bf16::from_f32(value.clamp(bf16::MIN.to_f32(), bf16::MAX.to_f32())).to_f32(),
+        };
+        rounded + 0.0
+    }
+
+    /// A number that two vectors share if and, but for accidents, only if a graph of this type holds them as the same:
+    /// with [`Metric::Cosine`] after normalisation, else after rounding to the precision of the type. (The graph scales
+    /// the vectors of those metrics into the type's range, so the range does not matter.)
+    ///
+    /// An accident, two of 2⁶⁴ numbers meeting, costs recall and nothing else: scores come from the rows.
+    pub fn identity(self, metric: Metric, vector: &[f32]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let mut write = |value: f32| hasher.write_u32(value.to_bits());
+        match metric {
+            Metric::Cosine => {
+                let factor = 1.0 / metric::norm(vector);
+                vector.iter().for_each(|&value| write(self.round(value * factor)));
+            }
+            Metric::Dot | Metric::Euclidean => vector.iter().for_each(|&value| write(self.round_precision(value))),
+        }
+        hasher.finish()
+    }
+
+    /// Rounds to as many significant bits as this type has, keeping the exponent range of float32.
+    fn round_precision(self, value: f32) -> f32 {
+        let dropped_bits = match self {
+            Self::Float32 => return value + 0.0,
+            Self::Float16 => 13,
+            Self::BFloat16 => 16,
+        };
+        let bits = value.to_bits();
+        let half_less_one = (1u32 << (dropped_bits - 1)) - 1;
+        let odd = (bits >> dropped_bits) & 1;
+        f32::from_bits(bits.wrapping_add(half_less_one + odd) & !((1u32 << dropped_bits) - 1)) + 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [ElementType; 3] = [ElementType::Float32, ElementType::Float16, ElementType::BFloat16];
+
+    #[test]
+    fn rounding_is_to_nearest_and_stays_finite() {
+        assert_eq!(ElementType::BFloat16.round(1.0 + 1.0 / 256.0), 1.0);
+        assert_eq!(ElementType::BFloat16.round(1.0 + 3.0 / 256.0), 1.0 + 4.0 / 256.0);
+        assert_eq!(ElementType::Float16.round(1e9), 65504.0);
+        assert_eq!(ElementType::BFloat16.round(f32::MAX), bf16::MAX.to_f32());
+        for element in ALL {
+            assert_eq!(element.round(-0.0).to_bits(), 0);
+            let once = element.round(0.123_456_78);
+            assert_eq!(element.round(once), once);
+        }
+    }
+
+    #[test]
+    fn precision_is_rounded_as_the_type_rounds() {
+        for seed in 0..10_000u32 {
+            let value = (seed.wrapping_mul(2_654_435_761) >> 8) as f32 / 16_777_216.0 * 4.0 - 2.0;
+            for element in ALL {
+                if value.abs() > 1e-4 {
+                    assert_eq!(element.round_precision(value), element.round(value), "{value} {element:?}");
+                }
+            }
+        }
+        assert!(ElementType::Float16.round_precision(1e30) > 0.9e30);
+    }
+
+    #[test]
+    fn identity_ignores_what_the_graph_ignores() {
+        let row = [0.3f32, -0.7, 0.2];
+        let scaled = [0.6f32, -1.4, 0.4];
+        let near = [0.3f32 + 1e-7, -0.7, 0.2];
+        for element in ALL {
+            assert_eq!(element.identity(Metric::Cosine, &row), element.identity(Metric::Cosine, &scaled));
+            assert_ne!(element.identity(Metric::Dot, &row), element.identity(Metric::Dot, &scaled));
+            let same = element.identity(Metric::Euclidean, &row) == element.identity(Metric::Euclidean, &near);
+            assert_eq!(same, element != ElementType::Float32);
+            assert_eq!(element.identity(Metric::Dot, &[0.0, 1.0]), element.identity(Metric::Dot, &[-0.0, 1.0]));
+        }
+    }
+
+    #[test]
+    fn codes_lead_back() {
+        for element in ALL {
+            assert_eq!(ElementType::from_code(element.code()), Some(element));
+        }
+        assert_eq!(ElementType::from_code(9), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! The first n matches of a vector channel over one segment, by graph or by exact scan.
+//!
+//! Not for merging segments. Invariants: the order is (score descending, row ascending); scores come from the float32
+//! rows; how rows are searched, and so the ranking, depends on the view, the query and the depth, never on n, so that a
+//! window is the head of every longer one.
+
+use roaring::RoaringBitmap;
+
+use crate::graph::{Graph, GraphError};
+use crate::vectors::top::Top;
+use crate::vectors::{Metric, Scorer, VectorFile};
+
+/// Rows between two looks at whether to stop.
+const STOP_INTERVAL: u32 = 1024;
+
+/// What visiting a graph costs for each candidate wanted, in rows scanned. From 100,000 vectors of 384 elements at
+/// depth 128, where graph and scan take the same time when a fifth of the rows is live:
+/// `20,000 rows = 31 × 128 / 0.2`.
+const ROWS_PER_CANDIDATE: f64 = 31.0;
+
+/// Why a segment could not be searched by vector.
+#[derive(Debug, thiserror::Error)]
+pub enum VectorError {
+    /// The caller went away or its deadline passed.
+    #[error("the search was stopped")]
+    Stopped,
+    /// The graph could not be searched.
+    #[error("the graph could not be searched")]
+    Graph {
+        /// What the graph said.
+        #[from]
+        source: GraphError,
+    },
+}
+
+/// The best `n` rows that have a vector and are not `dead`, best first, with their scores.
+///
+/// `graph` was built from `file`, and is asked for `depth` candidates: one number whatever the page. `n` cuts the ranking
+/// and changes nothing else. The rows are scanned where there is no graph, where the caller wants them `exact`, where a
+/// scan is estimated to be cheaper, where the query ranks nothing (a zero vector), and where the graph finds fewer
+/// candidates than there are.
+///
+/// # Errors
+/// [`VectorError::Stopped`] when `stop` said so (asked every thousand rows), [`VectorError::Graph`].
+#[expect(clippy::too_many_arguments, reason = "each is one word of the question; a struct would only name them again")]
+pub fn vector_window(
+    file: &VectorFile,
+    graph: Option<&Graph>,
+    scorer: &Scorer,
+    depth: usize,
+    dead: Option<&RoaringBitmap>,
+    n: usize,
+    exact: bool,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<(u32, f64)>, VectorError> {
+    if stop() {
+        return Err(VectorError::Stopped);
+    }
+    let search = SegmentSearch { file, scorer, dead: dead.filter(|dead| !dead.is_empty()), stop };
+    let depth = depth.max(1);
+    if let Some(graph) = graph
+        && !exact
+        && search.graph_is_cheaper(depth)
+        && search.query_ranks()
+        && let Some(nodes) = search.search_graph(graph, depth)?
+    {
+        return search.rescore(&nodes, n);
+    }
+    search.scan(n)
+}
+
+/// One search of one segment.
+struct SegmentSearch<'a> {
+    file: &'a VectorFile,
+    scorer: &'a Scorer,
+    /// Absent where every row is live.
+    dead: Option<&'a RoaringBitmap>,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl SegmentSearch<'_> {
+    /// Whether asking the graph is estimated to take less time than scanning the live rows. Depends on the numbers of
+    /// live and dead rows and on the depth alone.
+    fn graph_is_cheaper(&self, depth: usize) -> bool {
+        let count = f64::from(self.file.len());
+        let dead = self.dead.map_or(0, |dead| dead.range_cardinality(..self.file.num_rows()));
+        let live_share = 1.0 - dead as f64 / f64::from(self.file.num_rows().max(1));
+        // The graph visits dead nodes as well until it has found enough live ones.
+        live_share > 0.0 && ROWS_PER_CANDIDATE * depth as f64 / live_share < count * live_share
+    }
+
+    /// Whether the query tells rows apart: under the inner product a zero vector does not.
+    fn query_ranks(&self) -> bool {
+        self.scorer.metric() != Metric::Dot || self.scorer.query().iter().any(|&value| value != 0.0)
+    }
+
+    fn is_live(&self, row: u32) -> bool {
+        self.dead.is_none_or(|dead| !dead.contains(row))
+    }
+
+    /// Whether one of the rows that the node stands for is live.
+    fn node_is_live(&self, node: u32) -> bool {
+        self.file.group_of(node).any(|slot| self.file.row_of_slot(slot).is_some_and(|row| self.is_live(row)))
+    }
+
+    /// The graph's `depth` nearest nodes with a live row, or `None` where it finds fewer although there are more:
+    /// deleted neighbours must not hide live ones.
+    fn search_graph(&self, graph: &Graph, depth: usize) -> Result<Option<Vec<u32>>, VectorError> {
+        let predicate = |node: u32| self.node_is_live(node);
+        let predicate = self.dead.map(|_| &predicate as &dyn Fn(u32) -> bool);
+        let nodes = graph.search(self.scorer.query(), depth, predicate)?;
+        let complete = nodes.len() >= depth || nodes.len() >= self.live_nodes_up_to(nodes.len() + 1)?;
+        Ok(complete.then_some(nodes))
+    }
+
+    /// Counts the nodes with a live row, up to `limit`.
+    fn live_nodes_up_to(&self, limit: usize) -> Result<usize, VectorError> {
+        if self.dead.is_none() {
+            return Ok(limit.min(self.file.num_graph_nodes() as usize));
+        }
+        let mut found = 0;
+        for slot in 0..self.file.len() {
+            self.poll(slot)?;
+            found += usize::from(self.file.is_graph_node(slot) && self.node_is_live(slot));
+            if found == limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn rescore(&self, nodes: &[u32], n: usize) -> Result<Vec<(u32, f64)>, VectorError> {
+        let mut top = Top::new(n);
+        let slots = nodes.iter().flat_map(|&node| self.file.group_of(node));
+        for (visited, slot) in (0u32..).zip(slots) {
+            self.poll(visited)?;
+            if let Some(row) = self.file.row_of_slot(slot)
+                && self.is_live(row)
+            {
+                self.score_into(&mut top, slot, row);
+            }
+        }
+        Ok(top.into_sorted())
+    }
+
+    fn scan(&self, n: usize) -> Result<Vec<(u32, f64)>, VectorError> {
+        let mut top = Top::new(n);
+        // Rows ascend with slots, so walking along the dead rows is cheaper than looking each one up.
+        let mut dead = self.dead.into_iter().flatten().peekable();
+        for slot in 0..self.file.len() {
+            self.poll(slot)?;
+            let Some(row) = self.file.row_of_slot(slot) else { continue };
+            while dead.next_if(|&dead| dead < row).is_some() {}
+            if dead.peek() != Some(&row) {
+                self.score_into(&mut top, slot, row);
+            }
+        }
+        Ok(top.into_sorted())
+    }
+
+    fn score_into(&self, top: &mut Top, slot: u32, row: u32) {
+        if let Some((vector, norm)) = self.file.vector(slot).zip(self.file.norm(slot)) {
+            top.push(row, self.scorer.score(vector, norm));
+        }
+    }
+
+    fn poll(&self, visited: u32) -> Result<(), VectorError> {
+        if visited % STOP_INTERVAL == STOP_INTERVAL - 1 && (self.stop)() {
+            return Err(VectorError::Stopped);
+        }
+        Ok(())
+    }
+}

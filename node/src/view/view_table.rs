@@ -1,0 +1,102 @@
+//! Views kept for snapshot tokens: for a bounded time, and no more than a bounded number.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use antiphon_proto::internal::ViewName;
+
+use super::View;
+
+struct Kept {
+    view: Arc<View>,
+    last_named: Instant,
+}
+
+/// The views that answers of one shard named lately.
+pub struct ViewTable {
+    retention: Duration,
+    max_views: usize,
+    views: Mutex<HashMap<(u64, u64), Kept>>,
+}
+
+impl ViewTable {
+    /// A table that keeps a view for `retention` after it was last named, and at most `max_views`.
+    pub fn new(retention: Duration, max_views: usize) -> Self {
+        Self { retention, max_views: max_views.max(1), views: Mutex::default() }
+    }
+
+    /// Keeps a view from now on. Where the table is full, the one named longest ago goes.
+    pub fn keep(&self, view: &Arc<View>) {
+        let now = Instant::now();
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (view.seq, view.manifest_version);
+        if let Some(kept) = views.get_mut(&key) {
+            kept.last_named = now;
+            return;
+        }
+        if views.len() >= self.max_views {
+            views.retain(|_, kept| now.duration_since(kept.last_named) < self.retention);
+        }
+        if views.len() >= self.max_views {
+            let oldest = views.iter().min_by_key(|(_, kept)| kept.last_named).map(|(key, _)| *key);
+            if let Some(oldest) = oldest {
+                views.remove(&oldest);
+            }
+        }
+        views.insert(key, Kept { view: Arc::clone(view), last_named: now });
+    }
+
+    /// A kept view.
+    pub fn find(&self, name: &ViewName) -> Option<Arc<View>> {
+        let now = Instant::now();
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = views.get_mut(&(name.seq, name.manifest_version))?;
+        if now.duration_since(kept.last_named) >= self.retention {
+            return None;
+        }
+        kept.last_named = now;
+        Some(Arc::clone(&kept.view))
+    }
+
+    /// Lets go of views that nobody named for the retention time.
+    pub fn expire(&self) {
+        let now = Instant::now();
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        views.retain(|_, kept| now.duration_since(kept.last_named) < self.retention);
+    }
+
+    /// Lets go of all.
+    pub fn clear(&self) {
+        self.views.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn view(seq: u64) -> Arc<View> {
+        Arc::new(View { seq, ..View::empty() })
+    }
+
+    #[test]
+    fn the_view_named_longest_ago_goes_first() {
+        let table = ViewTable::new(Duration::from_secs(60), 2);
+        table.keep(&view(1));
+        table.keep(&view(2));
+        assert!(table.find(&view(1).name()).is_some());
+        table.keep(&view(3));
+        assert!(table.find(&view(2).name()).is_none());
+        assert_eq!(table.find(&view(1).name()).unwrap().seq, 1);
+        assert_eq!(table.find(&view(3).name()).unwrap().seq, 3);
+    }
+
+    #[test]
+    fn views_expire() {
+        let table = ViewTable::new(Duration::ZERO, 2);
+        table.keep(&view(1));
+        assert!(table.find(&view(1).name()).is_none());
+    }
+}
