@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use collection::{CollectionArgs, CollectionCommand, CreateArgs};
 pub(crate) use connection::ConnectionArgs;
 pub(crate) use import::ImportArgs;
-pub(crate) use search::{FusionArg, SearchArgs};
+pub(crate) use search::SearchArgs;
 pub(crate) use server::ServerArgs;
 
 use crate::settings::LogFormat;

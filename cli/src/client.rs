@@ -10,7 +10,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::args::ConnectionArgs;
 use crate::failure::{Failure, causes};
 
-pub(crate) use words::{code_name, failure, status_words};
+pub(crate) use words::{failure, status_words};
 
 /// Most bytes of an answer that a command takes.
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 << 20;

@@ -20,6 +20,7 @@ use antiphon_proto::v1::document_service_client::DocumentServiceClient;
 
 pub(crate) use batch::{Item, Origin};
 pub(crate) use batcher::{BatchLimits, Batcher};
+#[cfg(test)]
 pub(crate) use document::parse_document;
 pub(crate) use progress::Progress;
 pub(crate) use rejects::Rejects;

@@ -57,7 +57,7 @@ fn message(status: &Status) -> String {
 }
 
 /// The code as gRPC writes it.
-pub(crate) fn code_name(code: Code) -> &'static str {
+fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",

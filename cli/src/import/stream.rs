@@ -50,8 +50,10 @@ pub(crate) struct Import {
     client: DocumentServiceClient<Channel>,
     collection: String,
     batcher: Batcher,
-    /// Whether everything was read.
+    /// Whether everything was read, or could not be.
     is_read: bool,
+    /// Why the source ended before its end. What was read until then is imported first.
+    source_failure: Option<Failure>,
     /// Batches not acknowledged, in order.
     waiting: VecDeque<Batch>,
     /// How many of them, from the first, are to be sent one at a time.
@@ -77,6 +79,7 @@ impl Import {
             collection: collection.to_owned(),
             batcher,
             is_read: false,
+            source_failure: None,
             waiting: VecDeque::new(),
             num_suspects: 0,
             max_retries,
@@ -116,7 +119,7 @@ impl Import {
                 Verdict::Smaller => self.halve(&status)?,
             }
         }
-        Ok(())
+        self.source_failure.take().map_or(Ok(()), Err)
     }
 
     /// What came of it.
@@ -143,7 +146,10 @@ impl Import {
         match next {
             Next::Batch(batch) => self.waiting.push_back(batch),
             Next::Reject(rejected) => self.rejects.add(&rejected, &self.progress)?,
-            Next::Failed(failure) => return Err(failure),
+            Next::Failed(failure) => {
+                self.source_failure = Some(failure);
+                self.is_read = true;
+            }
             Next::End => self.is_read = true,
         }
         Ok(())
@@ -163,7 +169,6 @@ impl Import {
             Err(_) => return Ok(Err(stalled())),
         };
         let mut num_acknowledged = 0;
-        let mut is_broken = None;
         loop {
             self.send(sender.as_ref(), num_sent);
             if self.waiting.is_empty() && self.is_read {
@@ -172,24 +177,13 @@ impl Import {
                 let _ = timeout(Duration::from_secs(5), answers.message()).await;
                 return Ok(Ok(()));
             }
-            if let Some(failure) = is_broken.take() {
-                // What was read before the source failed is still sent and acknowledged.
-                if self.waiting.is_empty() {
-                    return Err(failure);
-                }
-                is_broken = Some(failure);
-            }
-            let wants_more = !self.is_read && is_broken.is_none() && self.waiting.len() == *num_sent && *num_sent < self.window();
+            let wants_more = !self.is_read && self.waiting.len() == *num_sent && *num_sent < self.window();
             tokio::select! {
                 answer = next_answer(&mut answers), if *num_sent > 0 => match answer {
                     Ok(answer) => self.acknowledge(&answer, &mut num_acknowledged, num_sent),
                     Err(status) => return Ok(Err(status)),
                 },
-                next = self.batcher.next(), if wants_more => {
-                    if let Err(failure) = self.take(next) {
-                        is_broken = Some(failure);
-                    }
-                }
+                next = self.batcher.next(), if wants_more => self.take(next)?,
             }
         }
     }

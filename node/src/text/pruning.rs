@@ -1,9 +1,9 @@
-//! How far tantivy's block-max pruning can be trusted: from the nth canonical score to a threshold that loses nothing.
+//! How far tantivy's block-max pruning can be trusted: thresholds that lose none of the first n rows.
 //!
 //! tantivy walks the postings with float32 scores and leaves out a row when a sum of upper bounds, one a term, does not
-//! exceed a threshold T. [`Pruning::threshold`] gives the largest T for which every row whose canonical score is at least
-//! the nth best one is still offered. Below, for one term of a field, A is the collection's mean length, S the segment's,
-//! and for a row with tf and quantised length len
+//! exceed a threshold T. [`Pruning::threshold`] gives a T, as large as can be, for which every row is still offered whose
+//! canonical score is at least the nth best one. Below, for one term of a field, A is the collection's mean length, S the
+//! segment's, and for a row with tf and quantised length len
 //!
 //! ```text
 //! g = tf / (tf + K(A)),  s = tf / (tf + K(S)),   K(x) = k1 · (1 − b + b · len / x)
@@ -27,7 +27,8 @@
 //! With c = max(r, q) over the terms' fields, sums of such bounds are short by at most c: T = nth / c. Rounding to float32
 //! comes on top, in units u = 2^-24 of relative error: less than 16 u for a score that tantivy computes (4 for the weight, 8
 //! for the norm, 3 for quotient and product), less than 22 u for the choice of m at indexing, which compares float32
-//! quotients, and less than t u for a sum of t terms, all of one sign. So T is lowered by 64 + 4 t units, [`Pruning::margin`].
+//! quotients, and less than t u for a sum of t terms, all of one sign. And nth is not the nth best canonical score but the
+//! nth best of tantivy's scores so far, another 16 + t units off. So T is lowered by 128 + 8 t units, [`Pruning::margin`].
 //!
 //! Weights are given relative to the largest of the query, so that no boost overflows; a T so small that float32 loses its
 //! relative precision is not used at all.
@@ -44,7 +45,7 @@ const SMALLEST_THRESHOLD: f64 = 1e-30;
 /// The law by which candidates are left out for one query and one segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pruning {
-    /// One over the largest weight: from canonical scores to those that tantivy works with.
+    /// One over the largest weight: from canonical weights to those that tantivy works with.
     unit: f64,
     /// c of the module's text, at least 1.
     slack: f64,
@@ -56,7 +57,7 @@ impl Pruning {
     pub(super) fn new(weights: impl Iterator<Item = f64> + Clone, slack: f64) -> Self {
         let largest = weights.clone().fold(0.0, f64::max);
         let unit = if largest > 0.0 { 1.0 / largest } else { 1.0 };
-        let margin = (32.0 + 2.0 * weights.count() as f64) * f64::from(f32::EPSILON);
+        let margin = (128.0 + 8.0 * weights.count() as f64) * f64::from(f32::EPSILON) / 2.0;
         Self { unit, slack, margin }
     }
 
@@ -65,18 +66,18 @@ impl Pruning {
         weight * self.unit
     }
 
-    /// What a bound in tantivy must exceed, when the nth best canonical score so far is `nth`.
-    pub(super) fn threshold(&self, nth: f64) -> f32 {
-        self.lowered(nth / self.slack)
+    /// What a bound in tantivy must exceed, when the nth best of tantivy's scores so far is `nth`.
+    pub(super) fn threshold(&self, nth: f32) -> f32 {
+        self.lowered(f64::from(nth) / self.slack)
     }
 
-    /// What tantivy's score of a row must exceed for its canonical score to be at least `nth`.
-    pub(super) fn score_threshold(&self, nth: f64) -> f32 {
-        self.lowered(nth)
+    /// What tantivy's score of a row must exceed for the row to be among the first n.
+    pub(super) fn score_threshold(&self, nth: f32) -> f32 {
+        self.lowered(f64::from(nth))
     }
 
     fn lowered(&self, score: f64) -> f32 {
-        let threshold = score * self.unit * (1.0 - self.margin);
+        let threshold = score * (1.0 - self.margin);
         // False for NaN (an infinite slack) as well.
         if threshold >= SMALLEST_THRESHOLD { threshold as f32 } else { NO_THRESHOLD }
     }
@@ -100,11 +101,9 @@ mod tests {
     fn thresholds_are_below_scores_and_never_wrong() {
         let pruning = Pruning::new([2.0, 4.0].into_iter(), 1.5);
         assert_eq!(pruning.relative(4.0), 1.0);
-        assert!(f64::from(pruning.score_threshold(4.0)) < 1.0);
-        assert!(f64::from(pruning.threshold(4.0)) < 1.0 / 1.5);
-        for (weights, slack, nth) in [(vec![0.0], 1.0, 0.0), (vec![1e-45], 1.0, 0.0), (vec![1.0], f64::INFINITY, 1.0)] {
-            let pruning = Pruning::new(weights.into_iter(), slack);
-            assert_eq!(pruning.threshold(nth), NO_THRESHOLD);
-        }
+        assert!(pruning.score_threshold(1.0) < 1.0 && pruning.score_threshold(1.0) > 0.9999);
+        assert!(pruning.threshold(1.0) < 1.0 / 1.5 && pruning.threshold(1.0) > 0.6666);
+        assert_eq!(Pruning::new([0.0].into_iter(), 1.0).threshold(0.0), NO_THRESHOLD);
+        assert_eq!(Pruning::new([1.0].into_iter(), f64::INFINITY).threshold(1.0), NO_THRESHOLD);
     }
 }

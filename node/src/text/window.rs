@@ -1,10 +1,11 @@
 //! The first n rows of one segment by a keyword query, exactly.
 //!
-//! tantivy finds candidates, with a threshold that is proven to lose none (`pruning.rs`); each of them is scored canonically
-//! (`score.rs`), and a heap keeps the best by score descending, row ascending. Scores do not depend on the path by which a
-//! row was found, so windows of different segments merge as if they were one.
+//! tantivy finds candidates by float32 scores, with thresholds that are proven to lose none (`pruning.rs`). They wait in a
+//! buffer, since most of the early ones are overtaken; what is left of it is scored canonically (`score.rs`), and a heap
+//! keeps the best by score descending, row ascending. Scores do not depend on the path by which a row was found, so windows
+//! of different segments merge as if they were one.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, BinaryHeap};
 
 use roaring::RoaringBitmap;
@@ -21,6 +22,9 @@ use super::TextError;
 
 /// After so many candidates, `stop` is asked.
 const CANDIDATES_PER_POLL: u32 = 1_000;
+
+/// So many candidates beyond n wait at most.
+const BUFFERED_CANDIDATES: usize = 4_096;
 
 impl TextIndex {
     /// The best `n` live rows with their scores, by score descending, then row ascending: exact, ties included. Rows in
@@ -55,8 +59,10 @@ impl TextIndex {
             held,
             pruning,
             dead: dead.filter(|dead| !dead.is_empty()),
-            best: BinaryHeap::with_capacity(n.min(1_024)),
             n,
+            nth_scores: BinaryHeap::new(),
+            waiting: Vec::new(),
+            best: BinaryHeap::new(),
             score_threshold: NO_THRESHOLD,
             threshold: NO_THRESHOLD,
             num_candidates: 0,
@@ -67,6 +73,7 @@ impl TextIndex {
         if search.is_stopped {
             return Err(TextError::Stopped);
         }
+        search.settle();
         Ok(search.best.into_sorted_vec().into_iter().map(|entry| (entry.row, entry.score)).collect())
     }
 }
@@ -181,8 +188,12 @@ struct Search<'a> {
     held: Held<'a>,
     pruning: Pruning,
     dead: Option<&'a RoaringBitmap>,
-    best: BinaryHeap<Entry>,
     n: usize,
+    /// tantivy's n best scores so far, as bits: the same order, as none is negative.
+    nth_scores: BinaryHeap<Reverse<u32>>,
+    /// Rows with tantivy's scores, ascending.
+    waiting: Vec<(u32, f32)>,
+    best: BinaryHeap<Entry>,
     /// What tantivy's score of a row must exceed.
     score_threshold: f32,
     /// What tantivy's bounds must exceed.
@@ -223,24 +234,48 @@ impl Search<'_> {
             return f32::INFINITY;
         }
         if score > self.score_threshold && !self.dead.is_some_and(|dead| dead.contains(row)) {
-            let entry = Entry { score: self.held.score(row), row };
-            self.keep(entry);
+            self.admit(row, score);
         }
         self.threshold
     }
 
-    fn keep(&mut self, entry: Entry) {
-        if self.best.len() < self.n {
-            self.best.push(entry);
+    fn admit(&mut self, row: u32, score: f32) {
+        self.waiting.push((row, score));
+        let bits = Reverse(score.to_bits());
+        if self.nth_scores.len() < self.n {
+            self.nth_scores.push(bits);
         } else {
-            match self.best.peek_mut() {
-                Some(mut worst) if entry < *worst => *worst = entry,
-                _ => return,
+            match self.nth_scores.peek_mut() {
+                Some(mut nth) if bits < *nth => *nth = bits,
+                _ => {}
             }
         }
-        if self.best.len() == self.n && let Some(worst) = self.best.peek() {
-            self.score_threshold = self.pruning.score_threshold(worst.score);
-            self.threshold = self.pruning.threshold(worst.score);
+        if self.nth_scores.len() == self.n
+            && let Some(Reverse(bits)) = self.nth_scores.peek()
+        {
+            let nth = f32::from_bits(*bits);
+            self.score_threshold = self.pruning.score_threshold(nth);
+            self.threshold = self.pruning.threshold(nth);
+        }
+        if self.waiting.len() >= self.n.saturating_add(BUFFERED_CANDIDATES) {
+            self.settle();
+        }
+    }
+
+    /// Scores the waiting rows that were not overtaken.
+    fn settle(&mut self) {
+        for (row, score) in std::mem::take(&mut self.waiting) {
+            if score <= self.score_threshold {
+                continue;
+            }
+            let entry = Entry { score: self.held.score(row), row };
+            if self.best.len() < self.n {
+                self.best.push(entry);
+            } else if let Some(mut worst) = self.best.peek_mut()
+                && entry < *worst
+            {
+                *worst = entry;
+            }
         }
     }
 }

@@ -1,0 +1,102 @@
+//! `antiphon search`: by keywords, by a vector, or by both.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use antiphon_proto::v1;
+use antiphon_proto::v1::hybrid_search_service_client::HybridSearchServiceClient;
+use antiphon_proto::v1::keyword_search_service_client::KeywordSearchServiceClient;
+use antiphon_proto::v1::vector_search_service_client::VectorSearchServiceClient;
+use antiphon_proto::vector;
+
+use super::search_output;
+use crate::args::SearchArgs;
+use crate::client::{self, MAX_ANSWER_BYTES};
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+
+/// Most bytes of a file with a vector: 65,536 components at some 30 characters.
+const MAX_VECTOR_BYTES: u64 = 4 << 20;
+/// Characters of a string that a table needs at most.
+const TABLE_TEXT_LIMIT: u32 = 20_000;
+
+/// Runs the command.
+///
+/// # Errors
+/// Those of the call, and a vector that can't be read.
+pub(crate) async fn run(args: &SearchArgs) -> Result<(), Failure> {
+    let vector = args.vector.as_deref().map(read_vector).transpose()?;
+    let text = args.text.clone().unwrap_or_default();
+    let options = Some(options(args));
+    let keyword = args.all_words.then(|| v1::Keyword { operator: v1::Operator::And.into(), ..v1::Keyword::default() });
+    let connection = &args.connection;
+    let channel = client::connect(connection).await?;
+    let answer = match (args.text.is_some(), vector) {
+        (true, Some(vector)) => {
+            let message = v1::SearchHybridRequest {
+                vector: Some(vector),
+                vector_field: args.vector_field.clone().unwrap_or_default(),
+                text: text.clone(),
+                text_fields: args.text_fields.clone(),
+                keyword,
+                fusion: args.fusion.map(|fusion| v1::Fusion { method: fusion.method().into(), ..v1::Fusion::default() }),
+                options,
+            };
+            let mut client = HybridSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
+            client.search_hybrid(client::request(message, connection)).await
+        }
+        (false, Some(vector)) => {
+            let vector_field = args.vector_field.clone().unwrap_or_default();
+            let message = v1::SearchVectorRequest { vector: Some(vector), vector_field, options };
+            let mut client = VectorSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
+            client.search_vector(client::request(message, connection)).await
+        }
+        (_, None) => {
+            let message = v1::SearchKeywordRequest { text: text.clone(), text_fields: args.text_fields.clone(), keyword, options };
+            let mut client = KeywordSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
+            client.search_keyword(client::request(message, connection)).await
+        }
+    };
+    let answer = answer.map_err(|status| client::failure(&status))?.into_inner();
+    if args.json {
+        print_json(&search_output::json(&answer))
+    } else {
+        let mut out = search_output::render(&answer.matches, &text, &args.text_fields, &|_| "");
+        out.push_str(&search_output::footer(&answer));
+        print(&out)
+    }
+}
+
+fn options(args: &SearchArgs) -> v1::SearchOptions {
+    let consistency = if args.refresh { v1::Consistency::Refresh } else { v1::Consistency::Unspecified };
+    let partial = if args.partial { v1::Partial::Allow } else { v1::Partial::Unspecified };
+    v1::SearchOptions {
+        collection: args.collection.clone(),
+        page: args.page.unwrap_or_default(),
+        page_size: args.page_size.unwrap_or_default(),
+        skip: args.skip.unwrap_or_default(),
+        fields: args.fields.clone(),
+        text_limit: if args.json { 0 } else { TABLE_TEXT_LIMIT },
+        exact: args.exact,
+        consistency: consistency.into(),
+        snapshot: args.snapshot.clone().unwrap_or_default(),
+        partial: partial.into(),
+        ..v1::SearchOptions::default()
+    }
+}
+
+/// A JSON list of numbers from a file, or from standard input for `-`.
+fn read_vector(path: &Path) -> Result<v1::Vector, Failure> {
+    let is_stdin = path == Path::new("-");
+    let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
+    let mut text = String::new();
+    let read = if is_stdin {
+        std::io::stdin().take(MAX_VECTOR_BYTES).read_to_string(&mut text)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(MAX_VECTOR_BYTES).read_to_string(&mut text))
+    };
+    read.map_err(|error| Failure::of(format!("can't read {name}"), &error))?;
+    let values: Vec<f32> = serde_json::from_str(&text)
+        .map_err(|error| Failure::of(format!("{name} holds no JSON list of numbers"), &error))?;
+    Ok(vector::to_proto(&values))
+}

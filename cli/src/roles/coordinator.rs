@@ -1,0 +1,82 @@
+//! `antiphon coordinator`: takes the public API, asks the nodes that it was told of.
+
+use std::sync::Arc;
+
+use antiphon_coordinator::{Cluster, Coordinator, NodeClient, NodeHandle, services};
+use antiphon_proto::PUBLIC_DESCRIPTORS;
+use tonic::server::NamedService;
+use tonic::service::{Routes, RoutesBuilder};
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use super::listen::Port;
+use super::{coordinator_config, open_store};
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// Serves until the process is told to stop.
+pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
+    let port = Port::bind(settings.listen).await?;
+    let store = open_store(&settings.store).await?;
+    let nodes = settings
+        .nodes
+        .iter()
+        .map(|address| {
+            let client = NodeClient::connect(address).map_err(|error| Failure::of(format!("the node {address}"), &error))?;
+            Ok(NodeHandle { address: address.clone(), client })
+        })
+        .collect::<Result<_, Failure>>()?;
+    let coordinator = Coordinator::start(coordinator_config(&settings), store, Cluster::new(nodes))
+        .await
+        .map_err(|error| Failure::of("the coordinator cannot start", &error))?;
+    tracing::info!(store = settings.store, nodes = settings.nodes.len(), "serving");
+    let (routes, health) = public_routes(&coordinator).await?;
+    port.serve(routes, health.stop()).await
+}
+
+/// The public API with health and reflection.
+pub(super) async fn public_routes(coordinator: &Arc<Coordinator>) -> Result<(Routes, Health), Failure> {
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(PUBLIC_DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let failed = |error| Failure::of("reflection", &error);
+    let (v1, v1alpha) = (reflection().build_v1().map_err(failed)?, reflection().build_v1alpha().map_err(failed)?);
+    let (health, health_service) = Health::new(&services::NAMES).await;
+    let mut routes = RoutesBuilder::from(services::routes(coordinator));
+    routes.add_service(v1).add_service(v1alpha).add_service(health_service);
+    Ok((routes.routes(), health))
+}
+
+/// What grpc.health.v1 answers.
+pub(super) struct Health {
+    reporter: HealthReporter,
+    names: Vec<String>,
+}
+
+impl Health {
+    /// Serving, as a whole and by service.
+    pub(super) async fn new(
+        names: &[&str],
+    ) -> (Self, impl tower::Service<
+        http::Request<tonic::body::Body>,
+        Response = http::Response<tonic::body::Body>,
+        Error = std::convert::Infallible,
+        Future: Send + 'static,
+    > + NamedService + Clone + Send + Sync + 'static) {
+        let (reporter, service) = tonic_health::server::health_reporter();
+        let names: Vec<String> = std::iter::once("").chain(names.iter().copied()).map(str::to_owned).collect();
+        for name in &names {
+            reporter.set_service_status(name, ServingStatus::Serving).await;
+        }
+        (Self { reporter, names }, service)
+    }
+
+    /// No longer serving.
+    pub(super) async fn stop(self) {
+        for name in &self.names {
+            self.reporter.set_service_status(name, ServingStatus::NotServing).await;
+        }
+    }
+}

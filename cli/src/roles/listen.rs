@@ -1,0 +1,105 @@
+//! Serving: a port, the services on it, and the way to stop without losing a call.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use antiphon_coordinator::status_layer::StatusLayer;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::service::Routes;
+use tonic::transport::Server;
+
+use crate::failure::Failure;
+
+/// How long calls under way may take to end once the server stops.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// A bound port, before anything is served on it.
+pub(super) struct Port {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Port {
+    /// Binds an address; port 0 means any that is free.
+    pub(super) async fn bind(address: SocketAddr) -> Result<Self, Failure> {
+        let bind = async {
+            let listener = TcpListener::bind(address).await?;
+            let address = listener.local_addr()?;
+            Ok::<_, std::io::Error>(Self { listener, address })
+        };
+        bind.await.map_err(|error| Failure::of(format!("cannot listen on {address}"), &error))
+    }
+
+    /// Where it listens.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Serves until the process is told to stop, then lets calls under way end. Says on standard output where it listens.
+    pub(super) async fn serve(self, routes: Routes, on_stop: impl Future<Output = ()>) -> Result<(), Failure> {
+        let url = self.url();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let server = Server::builder()
+            .tcp_nodelay(true)
+            .http2_keepalive_interval(Some(Duration::from_secs(30)))
+            .initial_stream_window_size(4 << 20)
+            .initial_connection_window_size(16 << 20)
+            .layer(StatusLayer)
+            .add_routes(routes)
+            .serve_with_incoming_shutdown(TcpListenerStream::new(self.listener), async {
+                // Either way the server is to stop.
+                let _ = stopped.await;
+            });
+        let mut server = tokio::spawn(server);
+        announce(&url);
+        let failed = |outcome: Result<Result<(), tonic::transport::Error>, tokio::task::JoinError>| match outcome {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Failure::of("the server", &error)),
+            Err(error) => Err(Failure::of("the server", &error)),
+        };
+        tokio::select! {
+            outcome = &mut server => return failed(outcome),
+            () = told_to_stop() => {}
+        }
+        tracing::info!("stopping: calls under way are let to end");
+        on_stop.await;
+        drop(stop);
+        match tokio::time::timeout(DRAIN, &mut server).await {
+            Ok(outcome) => failed(outcome),
+            Err(_) => {
+                tracing::warn!(after_s = DRAIN.as_secs(), "some calls did not end and are broken off");
+                server.abort();
+                Ok(())
+            }
+        }
+    }
+}
+
+fn announce(url: &str) {
+    let mut out = std::io::stdout();
+    // Whoever closed standard output does not want to know.
+    let _ = writeln!(out, "antiphon: listening on {url}").and_then(|()| out.flush());
+}
+
+async fn told_to_stop() {
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(error) => {
+                tracing::warn!(%error, "SIGTERM cannot be waited for");
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    tokio::select! {
+        () = terminated => {}
+        interrupted = tokio::signal::ctrl_c() => {
+            if let Err(error) = interrupted {
+                tracing::warn!(%error, "Ctrl-C cannot be waited for");
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}

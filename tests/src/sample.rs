@@ -1,0 +1,59 @@
+//! Short ways to write documents, schemas and requests.
+
+use antiphon_proto::v1::*;
+use antiphon_proto::vector;
+
+pub fn text(text: &str) -> Value {
+    Value { kind: Some(value::Kind::String(text.into())) }
+}
+
+/// A document with the vector `v` and the text `t`; empty ones are left out.
+pub fn document(key: &str, values: &[f32], words: &str) -> Document {
+    let mut document = Document { key: key.into(), ..Document::default() };
+    if !values.is_empty() {
+        document.vectors.insert("v".into(), vector::to_proto(values));
+    }
+    if !words.is_empty() {
+        document.fields.insert("t".into(), text(words));
+    }
+    document
+}
+
+/// A schema with the vector field `v` and the text field `t`.
+pub fn schema(dimensions: u32, metric: Metric) -> Schema {
+    Schema {
+        vectors: vec![VectorField { name: "v".into(), dimensions, metric: metric as i32, ..VectorField::default() }],
+        texts: vec![TextField { name: "t".into(), analyzer: "standard".into(), boost: 1.0 }],
+        key_case: 0,
+    }
+}
+
+pub fn collection(name: &str, shard_count: u32, schema: Schema) -> Collection {
+    Collection { name: name.into(), shard_count, schema: Some(schema), ..Collection::default() }
+}
+
+pub fn options(collection: &str, page: u32, page_size: u32) -> SearchOptions {
+    SearchOptions { collection: collection.into(), page, page_size, ..SearchOptions::default() }
+}
+
+pub fn vector_search(values: &[f32], options: SearchOptions) -> SearchVectorRequest {
+    SearchVectorRequest { vector: Some(vector::to_proto(values)), vector_field: String::new(), options: Some(options) }
+}
+
+pub fn keyword_search(words: &str, options: SearchOptions) -> SearchKeywordRequest {
+    SearchKeywordRequest { text: words.into(), options: Some(options), ..SearchKeywordRequest::default() }
+}
+
+pub fn hybrid_search(values: &[f32], words: &str, options: SearchOptions) -> SearchHybridRequest {
+    SearchHybridRequest {
+        vector: Some(vector::to_proto(values)),
+        text: words.into(),
+        options: Some(options),
+        ..SearchHybridRequest::default()
+    }
+}
+
+/// The keys of an answer, in order.
+pub fn keys(response: &SearchResponse) -> Vec<&str> {
+    response.matches.iter().map(|found| found.key.as_str()).collect()
+}
