@@ -65,7 +65,13 @@ pub(crate) struct LoggingArgs {
     #[arg(long = "log", global = true, value_name = "FILTER", env = "ANTIPHON_LOGGING_FILTER", help_heading = "Log")]
     pub(crate) filter: Option<String>,
     /// How to write the log: for people, or one JSON object a line.
-    #[arg(long = "log-format", global = true, value_name = "FORMAT", env = "ANTIPHON_LOGGING_FORMAT", help_heading = "Log")]
+    #[arg(
+        long = "log-format",
+        global = true,
+        value_name = "FORMAT",
+        env = "ANTIPHON_LOGGING_FORMAT",
+        help_heading = "Log"
+    )]
     pub(crate) format: Option<LogFormat>,
 }
 

@@ -38,7 +38,8 @@ fn endpoint(address: &str) -> Result<Endpoint, Failure> {
     if !url.starts_with("http://") {
         return Err(Failure::new(format!("the address `{address}` must begin with http://; TLS is left to a proxy")));
     }
-    let endpoint = Endpoint::from_shared(url).map_err(|error| Failure::of(format!("the address `{address}` is no URL"), &error))?;
+    let endpoint = Endpoint::from_shared(url)
+        .map_err(|error| Failure::of(format!("the address `{address}` is no URL"), &error))?;
     Ok(endpoint
         .connect_timeout(CONNECT_TIMEOUT)
         .http2_keep_alive_interval(KEEP_ALIVE)

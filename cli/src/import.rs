@@ -47,7 +47,8 @@ pub(crate) async fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let progress = if args.quiet { Progress::silent() } else { Progress::new(source::total_bytes(&args.files)) };
     let reading = source::read(args.files.clone(), args.rejects.is_some(), READ_AHEAD);
     let limits = BatchLimits { max_docs: args.batch as usize, max_bytes: args.batch_bytes as usize };
-    let mut import = Import::new(client, &args.collection, Batcher::new(reading, limits), args.retries, progress, rejects);
+    let mut import =
+        Import::new(client, &args.collection, Batcher::new(reading, limits), args.retries, progress, rejects);
     let result = import.run().await;
     let tally = import.finish()?;
     let summary = summary(&tally, started);

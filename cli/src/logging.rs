@@ -12,8 +12,9 @@ use crate::settings::LogFormat;
 /// # Errors
 /// A filter that can't be read.
 pub(crate) fn start(filter: &str, format: LogFormat) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|error| Failure::new(format!("--log `{filter}` is no filter: {error}; try error, warn, info, debug or trace")))?;
+    let filter = EnvFilter::try_new(filter).map_err(|error| {
+        Failure::new(format!("--log `{filter}` is no filter: {error}; try error, warn, info, debug or trace"))
+    })?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

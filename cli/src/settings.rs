@@ -66,7 +66,7 @@ pub(crate) enum LogFormat {
 }
 
 table! {
-    /// Settings of a server.
+    /// Settings of an Antiphon server. Each can also be given as the environment variable named beside it.
     Settings {
         /// Where the role keeps its files. Relative to the working directory.
         data: PathBuf = PathBuf::from("antiphon-data"),
@@ -220,7 +220,8 @@ mod tests {
             };
             assert!(found, "{path}");
         }
-        let tables: Vec<&str> = tree.iter().filter(|(_, value)| value.is_table()).map(|(key, _)| key.as_str()).collect();
+        let tables: Vec<&str> =
+            tree.iter().filter(|(_, value)| value.is_table()).map(|(key, _)| key.as_str()).collect();
         assert_eq!(tables.len(), TABLES.len());
     }
 }

@@ -9,6 +9,9 @@ use antiphon_proto::store::{Catalog, CollectionEntry};
 use antiphon_proto::v1::{Collection, Schema};
 use antiphon_store::{CatalogStore, CollectionUid, StoreError, StoreErrorKind, UpdateError};
 
+/// Deleted collections that the catalog remembers, so that nodes delete what is left of them.
+const MAX_DELETED_UIDS: usize = 1_000;
+
 /// A collection, resolved for one call.
 #[derive(Debug, Clone)]
 pub struct Resolved {
@@ -125,8 +128,12 @@ impl Collections {
     pub async fn delete(&self, name: &str) -> Result<(), ApiError> {
         let outcome = self.store.update(|catalog| {
             let mut next = catalog.clone();
-            next.collections.retain(|entry| entry.collection.as_ref().is_some_and(|found| found.name != name));
-            if next.collections.len() == catalog.collections.len() { Err(not_found(name)) } else { Ok(next) }
+            let uid = find(catalog, name).ok_or_else(|| not_found(name))?.uid.clone();
+            next.collections.retain(|entry| entry.collection.as_ref().is_some_and(|found| found.uid != uid));
+            next.deleted_uids.push(uid);
+            let surplus = next.deleted_uids.len().saturating_sub(MAX_DELETED_UIDS);
+            next.deleted_uids.drain(..surplus);
+            Ok(next)
         });
         outcome.await.map(drop).map_err(update_error)
     }

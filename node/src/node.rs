@@ -107,17 +107,25 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError::UnknownShard`]; what opening gives.
-    pub async fn shard(&self, shard: &ShardRef) -> Result<Arc<Shard>, NodeError> {
+    pub async fn shard(self: &Arc<Self>, shard: &ShardRef) -> Result<Arc<Shard>, NodeError> {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(NodeError::ShuttingDown);
         }
         let key = (shard.collection_uid.clone(), shard.shard);
         let slot = Arc::clone(self.slots.lock().await.entry(key).or_default());
-        let opened = slot.get_or_try_init(|| self.open(shard)).await;
-        if let Err(NodeError::UnknownShard { .. }) = &opened {
-            self.slots.lock().await.remove(&(shard.collection_uid.clone(), shard.shard));
+        if let Some(open) = slot.get() {
+            return Ok(Arc::clone(open));
         }
-        opened.cloned()
+        // On its own task: opening goes on though the caller's deadline passes, so that a later call finds it done.
+        let (node, shard) = (Arc::clone(self), shard.clone());
+        let opening = tokio::spawn(async move {
+            let opened = slot.get_or_try_init(|| node.open(&shard)).await.cloned();
+            if let Err(NodeError::UnknownShard { .. }) = &opened {
+                node.slots.lock().await.remove(&(shard.collection_uid.clone(), shard.shard));
+            }
+            opened
+        });
+        opening.await.map_err(|error| NodeError::Internal(error.to_string()))?
     }
 
     async fn open(&self, shard: &ShardRef) -> Result<Arc<Shard>, NodeError> {
@@ -142,10 +150,8 @@ impl Node {
         }
     }
 
-    /// Closes shards of collections that are gone, and deletes what is left of them.
+    /// Closes shards of collections that are gone, and deletes what is left of those that the catalog says were deleted.
     async fn drop_deleted(&self) -> Result<(), NodeError> {
-        // List first: a collection is in the catalog before anything of it is in the store.
-        let stored = self.context.store.list_dirs("collections").await?;
         let catalog = self.catalog.refresh().await?;
         let exists = |uid: &str| {
             catalog.catalog.collections.iter().filter_map(|entry| entry.collection.as_ref()).any(|c| c.uid == uid)
@@ -158,7 +164,10 @@ impl Node {
         for shard in gone.iter().filter_map(|slot| slot.get()) {
             shard.stop().await;
         }
-        for uid in stored.iter().filter(|uid| !exists(uid)) {
+        // Not merely what the catalog does not name: a catalog that was lost must not take the data along.
+        let stored = self.context.store.list_dirs("collections").await?;
+        let deleted = &catalog.catalog.deleted_uids;
+        for uid in stored.iter().filter(|uid| deleted.contains(uid) && !exists(uid)) {
             self.context.store.delete_prefix(&format!("collections/{uid}")).await?;
             tracing::info!(collection = uid, "deleted what was left of a collection");
         }

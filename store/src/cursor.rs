@@ -131,7 +131,7 @@ impl LogCursor {
     /// Reads up to `max_entries` of the entries that follow, and moves the cursor past them.
     ///
     /// # Errors
-    /// The cursor stays.
+    /// The cursor stays. `Corrupt` where an entry is missing before others.
     pub async fn poll(&mut self, max_entries: usize) -> Result<LogPoll, StoreError> {
         if self.behind {
             return Ok(LogPoll::Behind);
@@ -147,8 +147,13 @@ impl LogCursor {
             .iter()
             .zip(first.0..)
             .take_while(|(seq, expected)| seq.0 == *expected);
-        let wanted: Vec<Seq> = wanted.map(|(seq, _)| *seq).take(max_entries).collect();
+        let mut wanted: Vec<Seq> = wanted.map(|(seq, _)| *seq).take(max_entries).collect();
         let all = wanted.len() == positions.len();
+        // Later entries exist, so this one does: it was created before them. Unless it was collected, or is lost.
+        let at_gap = wanted.is_empty() && !positions.is_empty();
+        if at_gap {
+            wanted.push(first);
+        }
         let log = &self.log;
         let entries: Vec<(Seq, Option<LogEntry>)> = stream::iter(wanted)
             .map(|seq| async move { log.read(seq).await.map(|entry| (seq, entry)) })
@@ -170,6 +175,11 @@ impl LogCursor {
         };
         if let Some((last, _)) = entries.last() {
             self.step(last.next(), confirmed);
+        } else if at_gap {
+            return Err(StoreError::corrupt(
+                format!("{}/log/{}", self.log.shard().path(), first.name()),
+                "the entry is missing, though later ones are there and no manifest covers it",
+            ));
         } else {
             self.confirmed = confirmed;
         }

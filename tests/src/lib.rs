@@ -1,8 +1,14 @@
 //! What the integration tests share: servers in this process ([`local`]), a client that knows all services ([`client`]),
-//! and short ways to write documents and requests ([`sample`]).
+//! short ways to write documents and requests ([`sample`]), random ones ([`random`]), and a [`model`] of the right answers to
+//! them ([`ask`]).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+pub mod ask;
 pub mod client;
+pub mod contract;
 pub mod local;
+pub mod model;
+pub mod random;
+pub mod raw;
 pub mod sample;

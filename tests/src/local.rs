@@ -21,6 +21,7 @@ pub struct LocalBuilder {
     pub node: NodeConfig,
     pub coordinator: CoordinatorConfig,
     pub num_nodes: usize,
+    pub more_addresses: Vec<String>,
 }
 
 /// Nodes and a coordinator in this process.
@@ -40,6 +41,7 @@ impl LocalBuilder {
             node: NodeConfig::default(),
             coordinator: CoordinatorConfig::default(),
             num_nodes: 1,
+            more_addresses: Vec::new(),
         }
     }
 
@@ -51,6 +53,12 @@ impl LocalBuilder {
     /// Several nodes, asked over the network; one is asked in this process.
     pub fn nodes(mut self, num_nodes: usize) -> Self {
         self.num_nodes = num_nodes;
+        self
+    }
+
+    /// A node that the coordinator is told of, whoever listens there or not.
+    pub fn address(mut self, url: &str) -> Self {
+        self.more_addresses.push(url.to_owned());
         self
     }
 
@@ -91,6 +99,9 @@ impl LocalBuilder {
                 handles.push(NodeHandle { client: NodeClient::connect(&url).unwrap(), address: url });
             }
             nodes.push(node);
+        }
+        for address in self.more_addresses {
+            handles.push(NodeHandle { client: NodeClient::connect(&address).unwrap(), address });
         }
         let coordinator =
             Coordinator::start(self.coordinator, self.store.clone(), Cluster::new(handles)).await.unwrap();

@@ -48,7 +48,8 @@ fn message(status: &Status) -> String {
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {
         let more = error.to_string();
-        if !words.contains(&more) {
+        // The transport names itself before it says what happened.
+        if more != "transport error" && !words.contains(&more) {
             words = if words.is_empty() { more } else { format!("{words}: {more}") };
         }
         cause = error.source();

@@ -24,7 +24,10 @@ pub(crate) async fn run(args: &CollectionArgs) -> Result<(), Failure> {
             if args.json {
                 print_json(&CollectionJson::from(&collection))
             } else {
-                print(&format!("created {}: {} shards × {} replicas\n", collection.name, collection.shard_count, collection.replica_count))
+                print(&format!(
+                    "created {}: {} shards × {} replicas\n",
+                    collection.name, collection.shard_count, collection.replica_count
+                ))
             }
         }
         CollectionCommand::List => {
@@ -48,12 +51,20 @@ pub(crate) async fn run(args: &CollectionArgs) -> Result<(), Failure> {
             let message = v1::DeleteCollectionRequest { name: name.clone() };
             let answer = client.delete_collection(client::request(message, connection)).await;
             answer.map_err(|status| client::failure(&status))?;
-            if args.json { print_json(&serde_json::json!({ "deleted": name })) } else { print(&format!("deleted {name}\n")) }
+            if args.json {
+                print_json(&serde_json::json!({ "deleted": name }))
+            } else {
+                print(&format!("deleted {name}\n"))
+            }
         }
     }
 }
 
-async fn create(client: &mut CollectionServiceClient<Channel>, args: &CreateArgs, connection: &ConnectionArgs) -> Result<v1::Collection, Failure> {
+async fn create(
+    client: &mut CollectionServiceClient<Channel>,
+    args: &CreateArgs,
+    connection: &ConnectionArgs,
+) -> Result<v1::Collection, Failure> {
     let key_case = if args.case_sensitive { v1::KeyCase::CaseSensitive } else { v1::KeyCase::CaseInsensitive };
     let schema = v1::Schema { vectors: args.vectors.clone(), texts: args.texts.clone(), key_case: key_case.into() };
     let collection = v1::Collection {
@@ -68,7 +79,11 @@ async fn create(client: &mut CollectionServiceClient<Channel>, args: &CreateArgs
     Ok(answer.map_err(|status| client::failure(&status))?.into_inner().collection.unwrap_or_default())
 }
 
-async fn get(client: &mut CollectionServiceClient<Channel>, name: &str, connection: &ConnectionArgs) -> Result<v1::Collection, Failure> {
+async fn get(
+    client: &mut CollectionServiceClient<Channel>,
+    name: &str,
+    connection: &ConnectionArgs,
+) -> Result<v1::Collection, Failure> {
     let message = v1::GetCollectionRequest { name: name.to_owned() };
     let answer = client.get_collection(client::request(message, connection)).await;
     Ok(answer.map_err(|status| client::failure(&status))?.into_inner().collection.unwrap_or_default())
@@ -78,7 +93,10 @@ async fn get(client: &mut CollectionServiceClient<Channel>, name: &str, connecti
 ///
 /// # Errors
 /// Those of the call.
-pub(super) async fn list(client: &mut CollectionServiceClient<Channel>, connection: &ConnectionArgs) -> Result<Vec<v1::Collection>, Failure> {
+pub(super) async fn list(
+    client: &mut CollectionServiceClient<Channel>,
+    connection: &ConnectionArgs,
+) -> Result<Vec<v1::Collection>, Failure> {
     let answer = client.list_collections(client::request(v1::ListCollectionsRequest {}, connection)).await;
     Ok(answer.map_err(|status| client::failure(&status))?.into_inner().collections)
 }

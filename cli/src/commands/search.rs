@@ -39,7 +39,9 @@ pub(crate) async fn run(args: &SearchArgs) -> Result<(), Failure> {
                 text: text.clone(),
                 text_fields: args.text_fields.clone(),
                 keyword,
-                fusion: args.fusion.map(|fusion| v1::Fusion { method: fusion.method().into(), ..v1::Fusion::default() }),
+                fusion: args
+                    .fusion
+                    .map(|fusion| v1::Fusion { method: fusion.method().into(), ..v1::Fusion::default() }),
                 options,
             };
             let mut client = HybridSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
@@ -52,7 +54,12 @@ pub(crate) async fn run(args: &SearchArgs) -> Result<(), Failure> {
             client.search_vector(client::request(message, connection)).await
         }
         (_, None) => {
-            let message = v1::SearchKeywordRequest { text: text.clone(), text_fields: args.text_fields.clone(), keyword, options };
+            let message = v1::SearchKeywordRequest {
+                text: text.clone(),
+                text_fields: args.text_fields.clone(),
+                keyword,
+                options,
+            };
             let mut client = KeywordSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
             client.search_keyword(client::request(message, connection)).await
         }

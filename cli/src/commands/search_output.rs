@@ -8,7 +8,12 @@ use crate::output::{DocumentJson, Snippets, Table, count, plain};
 const SNIPPET_COLUMNS: usize = 80;
 
 /// Matches as a table. `mark` puts a sign before the key of some.
-pub(crate) fn render(matches: &[v1::Match], query: &str, text_fields: &[String], mark: &dyn Fn(&str) -> &'static str) -> String {
+pub(crate) fn render(
+    matches: &[v1::Match],
+    query: &str,
+    text_fields: &[String],
+    mark: &dyn Fn(&str) -> &'static str,
+) -> String {
     if matches.is_empty() {
         return "No matches.\n".to_owned();
     }
@@ -41,7 +46,10 @@ pub(super) fn footer(answer: &v1::SearchResponse) -> String {
         for failure in &coverage.failures {
             let channel = channel_name(failure.channel());
             let reason = plain(&failure.reason);
-            out.push_str(&format!("coverage  shard {} of {total} is missing from the {channel} channel: {reason}\n", failure.shard));
+            out.push_str(&format!(
+                "coverage  shard {} of {total} is missing from the {channel} channel: {reason}\n",
+                failure.shard
+            ));
         }
     }
     if !answer.snapshot.is_empty() {
@@ -94,14 +102,17 @@ fn rank_in(found: &v1::Match, channel: v1::Channel) -> String {
     place.map_or_else(|| "-".to_owned(), |place| place.rank.to_string())
 }
 
-/// The piece of the document worth showing: of the first field that holds a word of the query, else of the longest.
+/// The piece of the document worth showing: for a match by keywords that of the first field that holds one, else that of
+/// the longest text.
 fn snippet(found: &v1::Match, snippets: &Snippets, text_fields: &[String]) -> String {
     let Some(document) = &found.document else { return String::new() };
     let is_preferred = |name: &str| text_fields.iter().any(|field| field == name);
     let mut texts: Vec<(bool, String)> =
         document.fields.iter().filter_map(|(name, value)| Some((!is_preferred(name), text_of(value)?))).collect();
     texts.sort_by_key(|(is_other, text)| (*is_other, std::cmp::Reverse(text.len())));
-    let best = texts.iter().find(|(_, text)| snippets.matches(text)).or_else(|| texts.iter().max_by_key(|(_, text)| text.len()));
+    let is_keyword_match = found.places.iter().any(|place| place.channel() == v1::Channel::Keyword);
+    let holding = texts.iter().find(|(_, text)| is_keyword_match && snippets.matches(text));
+    let best = holding.or_else(|| texts.iter().max_by_key(|(_, text)| text.len()));
     best.map(|(_, text)| snippets.cut(text)).unwrap_or_default()
 }
 
@@ -136,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_row_shows_where_the_match_stands_in_each_channel() {
-        let table = render(&[found("k", &[("a", "nothing of that, but long"), ("b", "a red apple")])], "apple", &[], &|_| "*");
+        let table =
+            render(&[found("k", &[("a", "nothing of that, but long"), ("b", "a red apple")])], "apple", &[], &|_| "*");
         assert_eq!(
             table,
             "rank  key  channel  vector  keyword   score  text\n   1  *k   keyword       -        3  0.5123  a red apple\n"
@@ -149,7 +161,11 @@ mod tests {
             last_page: 9,
             coverage: Some(v1::Coverage {
                 num_shards: 3,
-                failures: vec![v1::ShardFailure { shard: 1, channel: v1::Channel::Vector.into(), reason: "DEADLINE".into() }],
+                failures: vec![v1::ShardFailure {
+                    shard: 1,
+                    channel: v1::Channel::Vector.into(),
+                    reason: "DEADLINE".into(),
+                }],
             }),
             warnings: vec!["no terms".into()],
             ..v1::SearchResponse::default()

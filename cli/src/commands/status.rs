@@ -19,7 +19,8 @@ pub(crate) async fn run(args: &StatusArgs) -> Result<(), Failure> {
     let channel = client::connect(&args.connection).await?;
     let mut cluster_client = ClusterServiceClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER_BYTES);
     let mut collections_client = CollectionServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
-    let cluster = cluster_client.describe_cluster(client::request(v1::DescribeClusterRequest {}, &args.connection)).await;
+    let cluster =
+        cluster_client.describe_cluster(client::request(v1::DescribeClusterRequest {}, &args.connection)).await;
     let cluster = cluster.map_err(|status| client::failure(&status))?.into_inner();
     let collections = collection::list(&mut collections_client, &args.connection).await?;
     if args.json {
@@ -36,7 +37,16 @@ fn words(address: &str, cluster: &v1::DescribeClusterResponse, collections: &[v1
         nodes.row([node.id.clone(), node.address.clone(), state.to_owned(), node.version.clone()]);
     }
     let mut shards = Table::new(&[
-        "collection", "#shard", "node", "state", "#documents", "#deleted", "#segments", "#size", "#unsealed", "#position",
+        "collection",
+        "#shard",
+        "node",
+        "state",
+        "#documents",
+        "#deleted",
+        "#segments",
+        "#size",
+        "#unsealed",
+        "#position",
     ]);
     for shard in &cluster.shards {
         for replica in &shard.replicas {
@@ -141,7 +151,12 @@ mod tests {
         };
         let shard = |shard, replicas| v1::Shard { collection: "c".to_owned(), shard, replicas };
         let cluster = v1::DescribeClusterResponse {
-            nodes: vec![v1::Node { id: "n1".into(), address: "http://n1".into(), problem: "refused".into(), ..v1::Node::default() }],
+            nodes: vec![v1::Node {
+                id: "n1".into(),
+                address: "http://n1".into(),
+                problem: "refused".into(),
+                ..v1::Node::default()
+            }],
             shards: vec![
                 shard(0, vec![replica(true, "", &[])]),
                 shard(1, vec![replica(false, "no manifest", &[])]),

@@ -77,7 +77,8 @@ pub(super) fn records() -> Result<Vec<Record>, Failure> {
     let mut records = Vec::new();
     for record in serde_json::Deserializer::from_slice(&lines).into_iter::<Record>() {
         let mut record = record.map_err(|error| failed(&error))?;
-        let halves = vectors.next().ok_or_else(|| Failure::new("the demo's data can't be read: vectors are missing"))?;
+        let halves =
+            vectors.next().ok_or_else(|| Failure::new("the demo's data can't be read: vectors are missing"))?;
         let (halves, _) = halves.as_chunks::<2>();
         record.vector = halves.iter().map(|bytes| half::to_f32(u16::from_le_bytes(*bytes))).collect();
         records.push(record);
@@ -106,7 +107,10 @@ mod tests {
     #[test]
     fn a_question_is_near_the_paragraph_that_answers_it() {
         let records = records().unwrap();
-        let question = records.iter().find(|record| record.kind == RecordKind::Question && record.text.contains("Priestley")).unwrap();
+        let question = records
+            .iter()
+            .find(|record| record.kind == RecordKind::Question && record.text.contains("Priestley"))
+            .unwrap();
         let score = |record: &&Record| -> f32 { record.vector.iter().zip(&question.vector).map(|(a, b)| a * b).sum() };
         let paragraphs = records.iter().filter(|record| record.kind == RecordKind::Paragraph);
         let best = paragraphs.max_by(|a, b| score(a).total_cmp(&score(b))).unwrap();

@@ -46,7 +46,8 @@ impl Server {
         let stdout = child.stdout.take().ok_or_else(|| Failure::new("can't start the server: it has no stdout"))?;
         let mut stdout = BufReader::new(stdout);
         let address = timeout(START, read_address(&mut stdout)).await;
-        let address = address.map_err(|_| Failure::new(format!("the server was not ready within {} s", START.as_secs())))?;
+        let address =
+            address.map_err(|_| Failure::new(format!("the server was not ready within {} s", START.as_secs())))?;
         match address.map_err(|error| failed(&error))? {
             Some(address) => Ok(Self { child, address, _stdout: stdout }),
             None => Err(ended(&mut child).await),

@@ -62,7 +62,8 @@ async fn create(channel: &Channel, connection: &ConnectionArgs) -> Result<(), Fa
         metric: v1::Metric::Cosine.into(),
         ..v1::VectorField::default()
     }];
-    let schema = v1::Schema { vectors, texts: LANGUAGES.iter().map(|(lang, _)| text(lang)).collect(), ..v1::Schema::default() };
+    let schema =
+        v1::Schema { vectors, texts: LANGUAGES.iter().map(|(lang, _)| text(lang)).collect(), ..v1::Schema::default() };
     let collection = v1::Collection {
         name: COLLECTION.to_owned(),
         schema: Some(schema),
@@ -106,7 +107,8 @@ async fn import(channel: &Channel, records: &[Record]) -> Result<(), Failure> {
 async fn ask(channel: &Channel, connection: &ConnectionArgs, question: &Record) -> Result<(), Failure> {
     let language = LANGUAGES.iter().find(|(lang, _)| *lang == question.lang).map_or("", |(_, name)| name);
     print(&format!("\n── {language}: {}\n", question.text))?;
-    let answers: Vec<&str> = question.answers.iter().filter_map(|id| id.split_once('-')).map(|(_, paragraph)| paragraph).collect();
+    let answers: Vec<&str> =
+        question.answers.iter().filter_map(|id| id.split_once('-')).map(|(_, paragraph)| paragraph).collect();
     let mark = |key: &str| {
         let is_answer = key.split_once('-').is_some_and(|(_, paragraph)| answers.contains(&paragraph));
         if is_answer { "*" } else { " " }

@@ -111,9 +111,9 @@ impl<'de> Visitor<'de> for At {
     }
 
     fn visit_u64<E: Error>(self, v: u64) -> Result<v1::Value, E> {
-        i64::try_from(v)
-            .map(|v| value(Kind::Int64(v)))
-            .map_err(|_| E::custom(format_args!("the whole number {v} is beyond 64 bits with a sign; write it as a string")))
+        i64::try_from(v).map(|v| value(Kind::Int64(v))).map_err(|_| {
+            E::custom(format_args!("the whole number {v} is beyond 64 bits with a sign; write it as a string"))
+        })
     }
 
     fn visit_f64<E: Error>(self, v: f64) -> Result<v1::Value, E> {

@@ -39,7 +39,9 @@ impl Rejects {
     /// A file that can't be made.
     pub(crate) fn new(path: Option<&Path>) -> Result<Self, Failure> {
         let file = path
-            .map(|path| File::create(path).map_err(|error| Failure::of(format!("can't create {}", path.display()), &error)))
+            .map(|path| {
+                File::create(path).map_err(|error| Failure::of(format!("can't create {}", path.display()), &error))
+            })
             .transpose()?;
         Ok(Self { num_rejected: 0, file: file.map(BufWriter::new) })
     }
@@ -59,7 +61,11 @@ impl Rejects {
             progress.say(&format!("{}: {}", rejected.origin, plain(&rejected.reason)));
         }
         if self.num_rejected == MAX_SAID {
-            let rest = if self.file.is_some() { "further rejects are only written to the file" } else { "further rejects are only counted; name a file for them with --rejects" };
+            let rest = if self.file.is_some() {
+                "further rejects are only written to the file"
+            } else {
+                "further rejects are only counted; name a file for them with --rejects"
+            };
             progress.say(rest);
         }
         if let Some(file) = &mut self.file {

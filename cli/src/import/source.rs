@@ -33,7 +33,10 @@ pub(crate) enum Read {
 
 /// Bytes of all files together, where all of them are files whose length is known.
 pub(crate) fn total_bytes(files: &[PathBuf]) -> Option<u64> {
-    files.iter().map(|path| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|data| data.len())).sum()
+    files
+        .iter()
+        .map(|path| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|data| data.len()))
+        .sum()
 }
 
 /// Reads files one after the other; `-` is standard input.
@@ -58,7 +61,12 @@ pub(crate) fn read(files: Vec<PathBuf>, keeps_raw: bool, read_ahead: usize) -> m
 }
 
 /// Whether somebody still listens.
-fn read_file(path: &Path, keeps_raw: bool, bytes_read: &Arc<AtomicU64>, sender: &mpsc::Sender<Read>) -> io::Result<bool> {
+fn read_file(
+    path: &Path,
+    keeps_raw: bool,
+    bytes_read: &Arc<AtomicU64>,
+    sender: &mpsc::Sender<Read>,
+) -> io::Result<bool> {
     let is_stdin = path == Path::new("-");
     let file: Arc<str> = if is_stdin { "stdin".into() } else { path.to_string_lossy().into() };
     let raw: Box<dyn IoRead> = if is_stdin { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
@@ -75,7 +83,8 @@ fn read_file(path: &Path, keeps_raw: bool, bytes_read: &Arc<AtomicU64>, sender: 
             LineRead::End => break,
             LineRead::TooLong => reject(format!("is longer than {MAX_LINE_BYTES} bytes"), &buffer[..1024]),
             LineRead::Whole => {
-                let text = if line == 1 { buffer.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&buffer) } else { &buffer };
+                let text =
+                    if line == 1 { buffer.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&buffer) } else { &buffer };
                 let text = text.trim_ascii();
                 if text.is_empty() {
                     continue;

@@ -42,7 +42,9 @@ async fn plain_gzip_and_zstd_read_the_same() {
     ] {
         let reads = all(name, &bytes).await;
         assert_eq!(reads.len(), 6, "{name}: {reads:?}");
-        let [Read::Document(a), Read::Reject(rejected), Read::Document(b)] = &reads[..3] else { panic!("{name}: {reads:?}") };
+        let [Read::Document(a), Read::Reject(rejected), Read::Document(b)] = &reads[..3] else {
+            panic!("{name}: {reads:?}")
+        };
         assert_eq!((a.document.key.as_str(), a.origin.line, a.has_generated_key), ("a", 1, false));
         assert_eq!((rejected.origin.line, rejected.raw.as_deref()), (4, Some("nonsense")));
         assert_eq!((b.origin.line, b.has_generated_key, b.document.key.len()), (5, true, 26));
@@ -56,7 +58,10 @@ async fn plain_gzip_and_zstd_read_the_same() {
 async fn a_torn_file_fails_after_what_could_be_read() {
     let whole = gzip(TEXT);
     let reads = all("torn.gz", &whole[..whole.len() - 4]).await;
-    assert!(matches!(reads.last(), Some(Read::Failed(failure)) if failure.to_string().contains("torn.gz")), "{reads:?}");
+    assert!(
+        matches!(reads.last(), Some(Read::Failed(failure)) if failure.to_string().contains("torn.gz")),
+        "{reads:?}"
+    );
     let mut reading = read(vec![PathBuf::from("/nowhere/x.jsonl")], false, 1);
     assert!(matches!(reading.recv().await, Some(Read::Failed(_))));
     assert!(reading.recv().await.is_none());

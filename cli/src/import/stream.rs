@@ -105,12 +105,19 @@ impl Import {
             match Verdict::of(&status) {
                 Verdict::Retry { after } => {
                     if tries >= self.max_retries {
-                        return Err(Failure::new(format!("gave up after {tries} more tries: {}", status_words(&status))));
+                        return Err(Failure::new(format!(
+                            "gave up after {tries} more tries: {}",
+                            status_words(&status)
+                        )));
                     }
                     let wait = backoff(tries).max(after);
                     tries += 1;
                     self.tally.num_retries += 1;
-                    self.progress.say(&format!("{}; trying again in {:.1} s", status_words(&status), wait.as_secs_f64()));
+                    self.progress.say(&format!(
+                        "{}; trying again in {:.1} s",
+                        status_words(&status),
+                        wait.as_secs_f64()
+                    ));
                     tokio::time::sleep(wait).await;
                 }
                 Verdict::Fatal => return Err(failure(&status)),
@@ -205,7 +212,8 @@ impl Import {
 
     fn acknowledge(&mut self, answer: &ImportDocumentsResponse, num_acknowledged: &mut u64, num_sent: &mut usize) {
         while *num_sent > 0
-            && let Some(batch) = self.waiting.pop_front_if(|batch| *num_acknowledged + batch.len() as u64 <= answer.num_imported)
+            && let Some(batch) =
+                self.waiting.pop_front_if(|batch| *num_acknowledged + batch.len() as u64 <= answer.num_imported)
         {
             let num_docs = batch.len() as u64;
             *num_acknowledged += num_docs;
@@ -232,7 +240,8 @@ impl Import {
             self.num_suspects = self.num_suspects.max(1);
         }
         for (place, item) in refused {
-            let reasons: Vec<&str> = faults.iter().filter(|(at, _)| *at == place).map(|(_, words)| words.as_str()).collect();
+            let reasons: Vec<&str> =
+                faults.iter().filter(|(at, _)| *at == place).map(|(_, words)| words.as_str()).collect();
             let rejected = Rejected { origin: item.origin, reason: reasons.join("; "), raw: item.raw };
             self.rejects.add(&rejected, &self.progress)?;
         }

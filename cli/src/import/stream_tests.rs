@@ -39,13 +39,19 @@ impl Fake {
         let mut refused = ApiError::new(ErrorKind::DimensionMismatch, "some documents are off");
         let mut acknowledges = true;
         for (place, document) in request.documents.iter().enumerate() {
-            let Some(Kind::String(mark)) = document.fields.get("mark").and_then(|value| value.kind.clone()) else { continue };
+            let Some(Kind::String(mark)) = document.fields.get("mark").and_then(|value| value.kind.clone()) else {
+                continue;
+            };
             let is_new = !state.met.contains(&mark);
             state.met.push(mark.clone());
             match mark.as_str() {
-                "refuse" => refused = refused.with_violation(format!("documents[{place}].vectors[\"v\"]"), "is too short"),
+                "refuse" => {
+                    refused = refused.with_violation(format!("documents[{place}].vectors[\"v\"]"), "is too short")
+                }
                 "overload" if is_new => {
-                    return Err(ApiError::new(ErrorKind::Overloaded, "busy").with_retry_after(Duration::from_millis(50)).to_status());
+                    return Err(ApiError::new(ErrorKind::Overloaded, "busy")
+                        .with_retry_after(Duration::from_millis(50))
+                        .to_status());
                 }
                 "break" if is_new => return Err(Status::unavailable("broken")),
                 "break-after" if is_new => acknowledges = false,
@@ -68,7 +74,10 @@ type Answers = ReceiverStream<Result<ImportDocumentsResponse, Status>>;
 impl DocumentService for Fake {
     type ImportDocumentsStream = Answers;
 
-    async fn import_documents(&self, request: Request<Streaming<ImportDocumentsRequest>>) -> Result<Response<Answers>, Status> {
+    async fn import_documents(
+        &self,
+        request: Request<Streaming<ImportDocumentsRequest>>,
+    ) -> Result<Response<Answers>, Status> {
         {
             let mut state = self.0.lock().unwrap();
             state.num_streams += 1;
@@ -99,19 +108,31 @@ impl DocumentService for Fake {
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
-    async fn upsert_documents(&self, _: Request<v1::UpsertDocumentsRequest>) -> Result<Response<v1::UpsertDocumentsResponse>, Status> {
+    async fn upsert_documents(
+        &self,
+        _: Request<v1::UpsertDocumentsRequest>,
+    ) -> Result<Response<v1::UpsertDocumentsResponse>, Status> {
         Err(Status::unimplemented(""))
     }
 
-    async fn delete_documents(&self, _: Request<v1::DeleteDocumentsRequest>) -> Result<Response<v1::DeleteDocumentsResponse>, Status> {
+    async fn delete_documents(
+        &self,
+        _: Request<v1::DeleteDocumentsRequest>,
+    ) -> Result<Response<v1::DeleteDocumentsResponse>, Status> {
         Err(Status::unimplemented(""))
     }
 
-    async fn get_documents(&self, _: Request<v1::GetDocumentsRequest>) -> Result<Response<v1::GetDocumentsResponse>, Status> {
+    async fn get_documents(
+        &self,
+        _: Request<v1::GetDocumentsRequest>,
+    ) -> Result<Response<v1::GetDocumentsResponse>, Status> {
         Err(Status::unimplemented(""))
     }
 
-    async fn count_documents(&self, _: Request<v1::CountDocumentsRequest>) -> Result<Response<v1::CountDocumentsResponse>, Status> {
+    async fn count_documents(
+        &self,
+        _: Request<v1::CountDocumentsRequest>,
+    ) -> Result<Response<v1::CountDocumentsResponse>, Status> {
         Err(Status::unimplemented(""))
     }
 }
@@ -130,7 +151,9 @@ async fn import(num_docs: usize, marks: &[(usize, &str)], state: State) -> Outco
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let service = DocumentServiceServer::new(fake.clone());
-    let server = tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(TcpListenerStream::new(listener)));
+    let server = tokio::spawn(
+        tonic::transport::Server::builder().add_service(service).serve_with_incoming(TcpListenerStream::new(listener)),
+    );
 
     let (sender, receiver) = mpsc::channel(num_docs.max(1));
     for number in 0..num_docs {
@@ -140,13 +163,16 @@ async fn import(num_docs: usize, marks: &[(usize, &str)], state: State) -> Outco
         }
         let origin = Origin { file: "docs.jsonl".into(), line: number as u64 + 1 };
         let raw = Some(format!("{{\"key\":\"{number}\"}}"));
-        sender.send(Read::Document(Item { origin, document, raw, has_generated_key: false, bytes_read: 0 })).await.unwrap();
+        sender
+            .send(Read::Document(Item { origin, document, raw, has_generated_key: false, bytes_read: 0 }))
+            .await
+            .unwrap();
     }
     drop(sender);
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejects.jsonl");
-    let client = DocumentServiceClient::connect(address).await.unwrap();
+    let client = DocumentServiceClient::new(tonic::transport::Endpoint::from_shared(address).unwrap().connect_lazy());
     let batcher = Batcher::new(receiver, BatchLimits { max_docs: 3, max_bytes: 1 << 20 });
     let mut import = Import::new(client, "c", batcher, 2, Progress::silent(), Rejects::new(Some(&path)).unwrap());
     let result = import.run().await;
@@ -233,11 +259,15 @@ async fn what_no_document_can_help_ends_the_import() {
 
 #[tokio::test]
 async fn tries_are_bounded() {
-    let client = DocumentServiceClient::new(tonic::transport::Endpoint::from_static("http://127.0.0.1:1").connect_lazy());
+    let client =
+        DocumentServiceClient::new(tonic::transport::Endpoint::from_static("http://127.0.0.1:1").connect_lazy());
     let (sender, receiver) = mpsc::channel(1);
     let origin = Origin { file: "f".into(), line: 1 };
     let document = v1::Document { key: "a".to_owned(), ..v1::Document::default() };
-    sender.send(Read::Document(Item { origin, document, raw: None, has_generated_key: false, bytes_read: 0 })).await.unwrap();
+    sender
+        .send(Read::Document(Item { origin, document, raw: None, has_generated_key: false, bytes_read: 0 }))
+        .await
+        .unwrap();
     let batcher = Batcher::new(receiver, BatchLimits { max_docs: 1, max_bytes: 1 });
     let mut import = Import::new(client, "c", batcher, 2, Progress::silent(), Rejects::default());
     let words = import.run().await.unwrap_err().to_string();

@@ -31,7 +31,12 @@ impl Verdict {
         if details.error_info().is_none_or(|info| info.domain != DOMAIN) {
             // Made by the transport or by something in between.
             return match status.code() {
-                Code::Unavailable | Code::Unknown | Code::Internal | Code::Cancelled | Code::Aborted | Code::DeadlineExceeded => retry,
+                Code::Unavailable
+                | Code::Unknown
+                | Code::Internal
+                | Code::Cancelled
+                | Code::Aborted
+                | Code::DeadlineExceeded => retry,
                 // tonic's word for a message over the limit.
                 Code::OutOfRange => Verdict::Smaller,
                 Code::ResourceExhausted if details.retry_info().is_some() => retry,
@@ -84,7 +89,9 @@ mod tests {
 
     #[test]
     fn a_broken_connection_is_tried_again() {
-        for status in [Status::unavailable("x"), Status::unknown("transport error"), Status::internal("h2 protocol error")] {
+        for status in
+            [Status::unavailable("x"), Status::unknown("transport error"), Status::internal("h2 protocol error")]
+        {
             assert_eq!(Verdict::of(&status), Verdict::Retry { after: Duration::ZERO });
         }
     }
@@ -101,7 +108,9 @@ mod tests {
 
     #[test]
     fn what_no_document_can_help_is_fatal() {
-        for kind in [ErrorKind::CollectionNotFound, ErrorKind::ArgumentInvalid, ErrorKind::Internal, ErrorKind::Corruption] {
+        for kind in
+            [ErrorKind::CollectionNotFound, ErrorKind::ArgumentInvalid, ErrorKind::Internal, ErrorKind::Corruption]
+        {
             assert_eq!(Verdict::of(&ApiError::new(kind, "x").to_status()), Verdict::Fatal, "{kind:?}");
         }
         assert_eq!(Verdict::of(&Status::unimplemented("x")), Verdict::Fatal);
@@ -109,7 +118,10 @@ mod tests {
 
     #[test]
     fn too_much_is_sent_in_smaller_parts() {
-        for status in [ApiError::new(ErrorKind::TooLarge, "x").to_status(), Status::out_of_range("decoded message length too large")] {
+        for status in [
+            ApiError::new(ErrorKind::TooLarge, "x").to_status(),
+            Status::out_of_range("decoded message length too large"),
+        ] {
             assert_eq!(Verdict::of(&status), Verdict::Smaller);
         }
     }

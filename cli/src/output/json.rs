@@ -40,7 +40,9 @@ impl Serialize for ValueJson<'_> {
             Some(Kind::String(value)) => serializer.serialize_str(value),
             Some(Kind::Timestamp(value)) => serializer.collect_str(value),
             Some(Kind::List(list)) => serializer.collect_seq(list.values.iter().map(ValueJson)),
-            Some(Kind::Map(map)) => serializer.collect_map(map.fields.iter().map(|(name, value)| (name, ValueJson(value)))),
+            Some(Kind::Map(map)) => {
+                serializer.collect_map(map.fields.iter().map(|(name, value)| (name, ValueJson(value))))
+            }
         }
     }
 }
@@ -90,7 +92,9 @@ impl<'a> From<&'a v1::Collection> for CollectionJson<'a> {
             num_deleted: collection.num_deleted,
             num_segments: collection.num_segments,
             size_bytes: collection.size_bytes,
-            vectors: schema.map(|schema| schema.vectors.iter().map(VectorFieldJson::from).collect()).unwrap_or_default(),
+            vectors: schema
+                .map(|schema| schema.vectors.iter().map(VectorFieldJson::from).collect())
+                .unwrap_or_default(),
             texts: schema.map(|schema| schema.texts.iter().map(TextFieldJson::from).collect()).unwrap_or_default(),
             case_sensitive: schema.is_some_and(|schema| schema.key_case() == v1::KeyCase::CaseSensitive),
         }
@@ -126,9 +130,10 @@ impl<'a> From<&'a v1::TextField> for TextFieldJson<'a> {
 impl CollectionJson<'_> {
     /// The fields in words, as `collection create` reads them.
     pub(crate) fn schema_words(&self) -> Vec<String> {
-        let vectors = self.vectors.iter().map(|field| {
-            format!("--vector {}:{}:{}:{}", field.name, field.dimensions, field.metric, field.element)
-        });
+        let vectors = self
+            .vectors
+            .iter()
+            .map(|field| format!("--vector {}:{}:{}:{}", field.name, field.dimensions, field.metric, field.element));
         let texts = self.texts.iter().map(|field| format!("--text {}:{}:{}", field.name, field.analyzer, field.boost));
         let case = self.case_sensitive.then(|| "--case-sensitive".to_owned());
         vectors.chain(texts).chain(case).collect()

@@ -5,7 +5,7 @@ pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -50,9 +50,15 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         assert_eq!((count(0).as_str(), count(999).as_str(), count(1_234_567).as_str()), ("0", "999", "1,234,567"));
-        assert_eq!((bytes(1023).as_str(), bytes(1536).as_str(), bytes(1 << 20).as_str()), ("1023 B", "1.5 KiB", "1.0 MiB"));
+        assert_eq!(
+            (bytes(1023).as_str(), bytes(1536).as_str(), bytes(1 << 20).as_str()),
+            ("1023 B", "1.5 KiB", "1.0 MiB")
+        );
         assert_eq!(bytes(u64::MAX), "16.0 EiB");
         assert_eq!(seconds(Duration::from_millis(4240)), "4.2 s");
-        assert_eq!((seconds(Duration::from_secs(200)).as_str(), seconds(Duration::from_secs(7500)).as_str()), ("3 min 20 s", "2 h 5 min"));
+        assert_eq!(
+            (seconds(Duration::from_secs(200)).as_str(), seconds(Duration::from_secs(7500)).as_str()),
+            ("3 min 20 s", "2 h 5 min")
+        );
     }
 }

@@ -62,14 +62,18 @@ impl Snippets {
             }
             start -= 1;
         }
-        if start > 0 && before == 0 || start > 0 && !chars[start - 1].is_whitespace() {
+        if start > 0 && !chars[start - 1].is_whitespace() {
             // Begin at a word where one begins before what was found.
             if let Some(space) = chars[start..found].iter().position(|c| c.is_whitespace()) {
                 start += space + 1;
             }
         }
         let rest: String = chars[start..].iter().collect();
-        if start == 0 { width::cut(&rest, self.columns) } else { format!("…{}", width::cut(&rest, self.columns.saturating_sub(1))) }
+        if start == 0 {
+            width::cut(&rest, self.columns)
+        } else {
+            format!("…{}", width::cut(&rest, self.columns.saturating_sub(1)))
+        }
     }
 
     /// Where the first word of the query begins.

@@ -35,7 +35,9 @@ impl Table {
         let heading: Vec<String> = self.heading.iter().map(|name| (*name).to_owned()).collect();
         let lines: Vec<&Vec<String>> = std::iter::once(&heading).chain(&self.rows).collect();
         let widths: Vec<usize> = (0..heading.len())
-            .map(|column| lines.iter().filter_map(|line| line.get(column)).map(|cell| width::of(cell)).max().unwrap_or(0))
+            .map(|column| {
+                lines.iter().filter_map(|line| line.get(column)).map(|cell| width::of(cell)).max().unwrap_or(0)
+            })
             .collect();
         let mut out = String::new();
         for line in lines {
@@ -62,9 +64,6 @@ mod tests {
         let mut table = Table::new(&["name", "#docs", "note"]);
         table.row(["北京".into(), "7".into(), "wide".into()]);
         table.row(["a".into(), "1,000".into(), "narrow\nbroken".into()]);
-        assert_eq!(
-            table.render(1),
-            " name   docs  note\n 北京      7  wide\n a     1,000  narrow broken\n"
-        );
+        assert_eq!(table.render(1), " name   docs  note\n 北京      7  wide\n a     1,000  narrow broken\n");
     }
 }

@@ -9,7 +9,8 @@ use super::{Key, Settings, TABLES, is_table, variable};
 /// A file that, read again, gives the same settings.
 pub(crate) fn print(settings: &Settings) -> String {
     let tree = Table::try_from(settings).unwrap_or_default();
-    let mut out = String::from("# Settings of an Antiphon server. Each can also be given as the environment variable named.\n");
+    let mut out = String::new();
+    comment(&mut out, Settings::ABOUT);
     table(&mut out, "", Settings::KEYS, &tree);
     for (name, about, keys) in TABLES {
         out.push('\n');

@@ -94,16 +94,13 @@ impl Core {
 
     /// Applies every entry of the log that others appended. Loads the shard anew where the log was sealed past it.
     pub(super) async fn catch_up(&self, mutation: &mut Mutation) -> Result<(), NodeError> {
+        self.align(mutation).await?;
         loop {
             match mutation.cursor.poll(ENTRIES_AT_ONCE).await? {
                 LogPoll::Entries(entries) if entries.is_empty() => return Ok(()),
                 LogPoll::Entries(entries) => {
                     let groups = entries.into_iter().map(|(seq, entry)| group_of(seq, entry)).collect();
-                    if let Err(error) = self.apply(mutation, groups).await {
-                        // The cursor is past what could not be applied: begin again from the store.
-                        self.reload(mutation).await?;
-                        return Err(error);
-                    }
+                    self.apply(mutation, groups).await?;
                 }
                 LogPoll::Behind => self.reload(mutation).await?,
             }
@@ -118,6 +115,11 @@ impl Core {
 
     pub(super) fn note_fresh(&self) {
         *self.fresh_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Loads the shard anew where the cursor is not right behind the published view: something was read and not applied.
+    pub(super) async fn align(&self, mutation: &mut Mutation) -> Result<(), NodeError> {
+        if self.current().seq + 1 == mutation.cursor.next().0 { Ok(()) } else { self.reload(mutation).await }
     }
 
     /// Loads the newest manifest and the log beyond it. Opened segments are kept where it names them.

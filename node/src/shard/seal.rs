@@ -63,6 +63,7 @@ impl Core {
             );
         }
         mutation.frozen = 0;
+        mutation.unsealed_since = (self.current().num_unsealed() > 0).then(std::time::Instant::now);
         Ok(())
     }
 

@@ -157,9 +157,13 @@ impl Shard {
     pub async fn fresh(&self, freshness: Freshness, deadline: Deadline) -> Result<Arc<View>, NodeError> {
         let behind = self.core.current().seq < freshness.at_least_seq;
         if freshness.refresh || behind {
-            tokio::time::timeout(deadline.left(), self.core.follow())
+            // On its own task: what was read of the log must be applied, though the caller goes.
+            let core = Arc::clone(&self.core);
+            let following = tokio::spawn(async move { core.follow().await });
+            tokio::time::timeout(deadline.left(), following)
                 .await
-                .map_err(|_| NodeError::Deadline { what: "the log was read" })??;
+                .map_err(|_| NodeError::Deadline { what: "the log was read" })?
+                .map_err(|error| NodeError::Internal(error.to_string()))??;
         }
         let view = self.core.current();
         if view.seq < freshness.at_least_seq {
@@ -206,7 +210,7 @@ impl Core {
         Ok(())
     }
 
-    /// Applies what others wrote. Cheap where nobody did: one look at the next position of the log, without the lock.
+    /// Applies what others wrote. Not to be dropped half-way. Cheap where nobody did: one look at the next position of the log, without the lock.
     pub(super) async fn follow(&self) -> Result<(), NodeError> {
         let next = antiphon_store::Seq(self.current().seq).next();
         if self.is_fresh() && self.log.read(next).await?.is_none() {

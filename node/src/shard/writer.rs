@@ -70,7 +70,11 @@ impl Core {
         }
         mutation.last_write = Instant::now();
         let entry = LogEntry { nonce: Log::new_nonce(), ops };
-        let outcome = match self.append(mutation, &entry).await {
+        let appended = match self.align(mutation).await {
+            Ok(()) => self.append(mutation, &entry).await,
+            Err(error) => Err(error),
+        };
+        let outcome = match appended {
             Ok(seq) => self.apply(mutation, split(seq, entry.ops, &lens)).await.map(|deleted| (seq, deleted)),
             Err(error) => Err(error),
         };
@@ -85,11 +89,6 @@ impl Core {
                 tracing::warn!(shard = %self.id, %error, writes = replies.len(), "a group of writes failed");
                 for reply in replies {
                     let _ = reply.send(Err(error.clone()));
-                }
-                if self.current().seq + 1 != mutation.cursor.next().0
-                    && let Err(error) = self.reload(mutation).await
-                {
-                    tracing::error!(shard = %self.id, %error, "the shard could not be loaded anew");
                 }
             }
         }

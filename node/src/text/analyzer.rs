@@ -1,8 +1,8 @@
 //! From text to terms, the same way for documents and queries.
 //!
-//! An analyzer is named by the schema. `standard` splits and folds words (the rule is in `words.rs`); a language code adds
-//! the Snowball stemmer of that language (`ru` also folds ё to е, `tr` knows its two letters i); `zh` cuts Chinese by
-//! jieba's dictionary; `exact` takes a value as one term. No word is left out for being frequent.
+//! An analyzer is named by the schema. `standard` splits and folds words (the rule is in `words.rs`); a language code
+//! adds the Snowball stemmer of that language (`ru` also folds ё to е, `tr` knows its two letters i); `zh` cuts Chinese
+//! by jieba's dictionary; `exact` takes a value as one term. No word is left out for being frequent.
 
 use tantivy::tokenizer::{Language, Stemmer, TextAnalyzer, TokenFilter, TokenStream};
 
@@ -14,8 +14,8 @@ use super::words::{CjkRule, Folding, Words};
 pub struct AnalyzedTerm {
     /// The term as the index holds it: folded, stemmed, at most 255 bytes (a stemmer may add a letter).
     pub text: String,
-    /// Where its source begins in the text, in bytes. Several terms may begin at one place: `zh` gives a long word and the
-    /// words in it.
+    /// Where its source begins in the text, in bytes. Several terms may begin at one place: `zh` gives a long word and
+    /// the words in it.
     pub offset: usize,
 }
 
@@ -42,8 +42,8 @@ pub(super) enum Purpose {
 }
 
 impl Analyzer {
-    /// The analyzer of a name: `standard` (also the empty name), `exact`, `zh`, or the code of a language with a Snowball
-    /// stemmer: `en ru de fr es it pt nl sv da no fi hu ro tr el ar ta`.
+    /// The analyzer of a name: `standard` (also the empty name), `exact`, `zh`, or the code of a language with a
+    /// Snowball stemmer: `en ru de fr es it pt nl sv da no fi hu ro tr el ar ta`.
     pub fn by_name(name: &str) -> Option<Self> {
         let lower = Folding::Lower;
         let (name, kind) = match name {
@@ -78,8 +78,8 @@ impl Analyzer {
         self.name
     }
 
-    /// The terms of a query text, in the order of the text. Each of them is a term of every document that holds the same
-    /// words.
+    /// The terms of a query text, in the order of the text. Each of them is a term of every document that holds the
+    /// same words.
     pub fn terms(&self, text: &str) -> Vec<AnalyzedTerm> {
         self.terms_for(Purpose::Query, text)
     }
@@ -106,9 +106,7 @@ impl Analyzer {
         let words = |folding| Words { folding, cjk };
         match self.kind {
             Kind::Words | Kind::Jieba => TextAnalyzer::from(words(Folding::Lower)),
-            Kind::Stemmed(folding, language) => {
-                TextAnalyzer::from(Stemmer::new(language).transform(words(folding)))
-            }
+            Kind::Stemmed(folding, language) => TextAnalyzer::from(Stemmer::new(language).transform(words(folding))),
             Kind::Exact => TextAnalyzer::from(Whole),
         }
     }

@@ -74,7 +74,8 @@ fn thai_is_cut_by_dictionary() {
 #[test]
 fn query_terms_are_terms_of_a_document_that_holds_the_words() {
     for analyzer in ["standard", "en", "ru", "de", "tr", "zh", "exact"] {
-        for text in ["北京大学 Rust's 76.132", "Straße naïve", "running ёлка IĞDIR", "猫", "ภาษาไทย"] {
+        for text in ["北京大学 Rust's 76.132", "Straße naïve", "running ёлка IĞDIR", "猫", "ภาษาไทย"]
+        {
             let held = document_terms(analyzer, text);
             assert!(terms(analyzer, text).iter().all(|term| held.contains(term)), "{analyzer} {text:?}");
         }

@@ -1,7 +1,7 @@
 //! Builds the text index of one segment, sealed or live.
 //!
-//! Documents get the DocIds 0, 1, 2, … in the order in which they are added: DocId = row (INV: order of rows). The bundle
-//! depends on the documents alone, byte for byte: tantivy's random segment id is replaced.
+//! Documents get the DocIds 0, 1, 2, … in the order in which they are added: DocId = row (INV: order of rows). The
+//! bundle depends on the documents alone, byte for byte: tantivy's random segment id is replaced.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -18,8 +18,9 @@ use super::directory::META;
 use super::schema::{IndexSchema, TextFieldSpec, tokenizer_name};
 use super::{TextError, bundle};
 
-/// tantivy derives from it the first size of its table of terms (4,096 here, 32 KiB), and nothing else: the table grows by
-/// itself, and a single-segment writer never flushes. A larger one would cost each small index the clearing of its table.
+/// tantivy derives from it the first size of its table of terms (4,096 here, 32 KiB), and nothing else: the table grows
+/// by itself, and a single-segment writer never flushes. A larger one would cost each small index the clearing of its
+/// table.
 const MEM_BUDGET_BYTES: usize = 100_000;
 
 /// tantivy's arenas are addressed by 32 bits and panic beyond; both together stay below this.
@@ -66,8 +67,8 @@ impl TextIndexBuilder {
     /// Adds one document: for each field, in order, its string values. Returns the number of tokens of each field.
     ///
     /// # Errors
-    /// [`TextError::FieldCount`]; [`TextError::TooLarge`] when the document might not fit any more. The document is then
-    /// not added, and the builder is as it was.
+    /// [`TextError::FieldCount`]; [`TextError::TooLarge`] when the document might not fit any more. The document is
+    /// then not added, and the builder is as it was.
     pub fn add(&mut self, texts: &[Vec<&str>]) -> Result<Vec<u32>, TextError> {
         if texts.len() != self.fields.len() {
             return Err(TextError::FieldCount { expected: self.fields.len(), found: texts.len() });
@@ -109,7 +110,9 @@ impl TextIndexBuilder {
                 bundle.extend_from_slice(empty_store()?);
             } else {
                 bundle.extend_from_slice(&read(&directory, &segment_id, name)?);
-                directory.delete(&segment_path(&segment_id, name)).map_err(|error| TextError::Io(std::io::Error::other(error)))?;
+                directory
+                    .delete(&segment_path(&segment_id, name))
+                    .map_err(|error| TextError::Io(std::io::Error::other(error)))?;
             }
         }
         Ok(bundle)
@@ -130,8 +133,8 @@ fn start(
     Ok(builder.single_segment_index_writer(directory.clone(), MEM_BUDGET_BYTES)?)
 }
 
-/// The store of an index without documents, in place of one that would hold five bytes for each document and nothing else:
-/// tantivy opens a store with every segment, and none is ever read here, for no field is stored.
+/// The store of an index without documents, in place of one that would hold five bytes for each document and nothing
+/// else: tantivy opens a store with every segment, and none is ever read here, for no field is stored.
 fn empty_store() -> Result<&'static [u8], TextError> {
     static EMPTY_STORE: OnceLock<Vec<u8>> = OnceLock::new();
     if let Some(store) = EMPTY_STORE.get() {

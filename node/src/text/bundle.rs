@@ -11,10 +11,10 @@
 //! 32      32·n  table: name (16 bytes, padded with zeros), offset, length (8 bytes each)
 //! 32+32n        the files, in the order of the table, without gaps
 //! ```
-//! Numbers are little-endian. A file's name is what tantivy's names end with (`term`, `idx`, `pos`, `fieldnorm`, `fast`,
-//! `store`), or `meta.json`. The files themselves are tantivy 0.27's and carry its footers. The reader checks everything up
-//! to the end of the table before it uses any of it; the bytes of the files are covered by the checksum of the whole bundle
-//! in the manifest, which is verified before a bundle is mapped.
+//! Numbers are little-endian. A file's name is what tantivy's names end with (`term`, `idx`, `pos`, `fieldnorm`,
+//! `fast`, `store`), or `meta.json`. The files themselves are tantivy 0.27's and carry its footers. The reader checks
+//! everything up to the end of the table before it uses any of it; the bytes of the files are covered by the checksum
+//! of the whole bundle in the manifest, which is verified before a bundle is mapped.
 
 use super::TextError;
 use crate::mapped::Blob;

@@ -54,7 +54,9 @@ fn an_index_of_something_else_is_not_opened() {
     let bytes = build(5);
     assert!(open(&bytes, 5).is_ok());
     assert!(matches!(open(&bytes, 4), Err(TextError::Mismatch(_))));
-    for other in [specs(&[("-title", "en")]), specs(&[("-title", "en"), ("text", "")]), specs(&[("-title", "de"), ("body", "")])] {
+    for other in
+        [specs(&[("-title", "en")]), specs(&[("-title", "en"), ("text", "")]), specs(&[("-title", "de"), ("body", "")])]
+    {
         assert!(matches!(TextIndex::open(Blob::from_bytes(&bytes), &other, 5), Err(TextError::Mismatch(_))));
     }
     assert!(matches!(TextIndexBuilder::new(&specs(&[("a", "xx")])), Err(TextError::UnknownAnalyzer(_))));
@@ -70,7 +72,8 @@ fn a_damaged_bundle_is_an_error() {
     let mut longer = bytes.clone();
     longer.push(0);
     assert!(matches!(open(&longer, 50), Err(TextError::Damaged(_))));
-    let head = bytes.len() - bundle::files(&Blob::from_bytes(&bytes)).unwrap().iter().map(|(_, file)| file.len()).sum::<usize>();
+    let head = bytes.len()
+        - bundle::files(&Blob::from_bytes(&bytes)).unwrap().iter().map(|(_, file)| file.len()).sum::<usize>();
     for at in 0..head {
         for flip in [1, 0x80, 0xff] {
             let mut damaged = bytes.clone();

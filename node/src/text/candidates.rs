@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use tantivy::query::{
-    BooleanWeight, BoostWeight, Bm25StatisticsProvider, EnableScoring, Occur, Query, SumCombiner, TermQuery, Weight,
+    Bm25StatisticsProvider, BooleanWeight, BoostWeight, EnableScoring, Occur, Query, SumCombiner, TermQuery, Weight,
 };
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Searcher, Term};
@@ -78,9 +78,9 @@ fn boolean(clauses: Vec<Clause>) -> Box<dyn Weight> {
 
 impl CandidateTerm {
     fn weight(&self, searcher: &Searcher) -> Result<Box<dyn Weight>, TextError> {
-        // tantivy computes an idf of its own, in float32, where that of a term in nearly all rows loses its precision (and
-        // asserts that no term is in more rows than there are). So it is given half of the rows as the term's, and a boost that
-        // takes the resulting idf out and puts the right one in.
+        // tantivy computes an idf of its own, in float32, where that of a term in nearly all rows loses its precision
+        // (and asserts that no term is in more rows than there are). So it is given half of the rows as the term's, and
+        // a boost that takes the resulting idf out and puts the right one in.
         let doc_freq = self.num_docs / 2;
         let others = (self.num_docs - doc_freq) as f32;
         let idf = (1.0 + (others + 0.5) / (doc_freq as f32 + 0.5)).ln();

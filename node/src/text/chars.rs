@@ -8,8 +8,8 @@
 pub(super) enum Class {
     /// White space, punctuation, symbols, emoji: stands between words.
     Separator,
-    /// Invisible and without meaning for a search (soft hyphen, joiners, variation selectors): never parts a word, never
-    /// stays in a term.
+    /// Invisible and without meaning for a search (soft hyphen, joiners, variation selectors): never parts a word,
+    /// never stays in a term.
     Ignorable,
     /// Belongs to the character before it.
     Mark,
@@ -82,8 +82,8 @@ fn is_mark(c: char) -> bool {
     after > 0 && u32::from(c) <= MARKS[after - 1].1
 }
 
-/// Code points of Unicode's general category M, as inclusive ranges. A range may run over letters, digits and unassigned
-/// code points between marks; never over punctuation or symbols.
+/// Code points of Unicode's general category M, as inclusive ranges. A range may run over letters, digits and
+/// unassigned code points between marks; never over punctuation or symbols.
 #[rustfmt::skip]
 const MARKS: &[(u32, u32)] = &[
     (0x300, 0x34e), (0x350, 0x36f), (0x483, 0x489), (0x591, 0x5bd), (0x5bf, 0x5bf), (0x5c1, 0x5c2), (0x5c4, 0x5c5),

@@ -58,8 +58,8 @@ impl TextIndex {
     /// Opens a bundle whose checksum has been verified.
     ///
     /// # Errors
-    /// [`TextError::Damaged`]; [`TextError::Mismatch`] where the index has other fields, other analyzers or another number
-    /// of rows; [`TextError::Tantivy`].
+    /// [`TextError::Damaged`]; [`TextError::Mismatch`] where the index has other fields, other analyzers or another
+    /// number of rows; [`TextError::Tantivy`].
     pub fn open(bundle: Blob, specs: &[TextFieldSpec], num_rows: u32) -> Result<Self, TextError> {
         let expected = IndexSchema::new(specs)?;
         let index = Index::open(BundleDirectory::open(&bundle)?)?;

@@ -1,8 +1,8 @@
 //! Full-text search within one segment. The only folder that knows tantivy.
 //!
-//! A text index is built with its segment ([`TextIndexBuilder`]), kept as one bundle, and opened over mapped or owned bytes
-//! ([`TextIndex`]). It finds the first rows by a keyword query under statistics that the caller brings. It knows nothing of
-//! keys, tombstones, filters or other segments.
+//! A text index is built with its segment ([`TextIndexBuilder`]), kept as one bundle, and opened over mapped or owned
+//! bytes ([`TextIndex`]). It finds the first rows by a keyword query under statistics that the caller brings. It knows
+//! nothing of keys, tombstones, filters or other segments.
 
 mod analyzer;
 mod builder;
@@ -20,8 +20,6 @@ mod score;
 mod whole;
 mod window;
 mod words;
-#[cfg(test)]
-mod perf_tests;
 
 #[cfg(test)]
 mod analyzer_tests;

@@ -1,37 +1,38 @@
 //! How far tantivy's block-max pruning can be trusted: thresholds that lose none of the first n rows.
 //!
 //! tantivy walks the postings with float32 scores and leaves out a row when a sum of upper bounds, one a term, does not
-//! exceed a threshold T. [`Pruning::threshold`] gives a T, as large as can be, for which every row is still offered whose
-//! canonical score is at least the nth best one. Below, for one term of a field, A is the collection's mean length, S the
-//! segment's, and for a row with tf and quantised length len
+//! exceed a threshold T. [`Pruning::threshold`] gives a T, as large as can be, for which every row is still offered
+//! whose canonical score is at least the nth best one. Below, for one term of a field, A is the collection's mean
+//! length, S the segment's, and for a row with tf and quantised length len
 //!
 //! ```text
 //! g = tf / (tf + K(A)),  s = tf / (tf + K(S)),   K(x) = k1 · (1 − b + b · len / x)
 //! ```
-//! so that the term gives the row w · (k1 + 1) · g, and tantivy's own score under the statistics that it is given is the same
-//! in float32. Each of tantivy's bounds is one of these:
+//! so that the term gives the row w · (k1 + 1) · g, and tantivy's own score under the statistics that it is given is
+//! the same in float32. Each of tantivy's bounds is one of these:
 //!
 //! 1. The row's own score. Nothing is lost.
-//! 2. A block's maximum. At indexing, tantivy stores for each block the pair (len, tf) with the highest s (average S, from
-//!    the exact number of tokens and all rows of the segment; the idf is the same for all), and at search it scores that
-//!    pair m with g. Let r be the larger of A/S and S/A's effect on any row of the segment: for tf ≥ 1 and len ≤ L, the
-//!    greatest length of a row, (tf + K(A)) / (tf + K(S)) or its inverse, whichever is above 1, is at most
-//!    r = (1 + k1·(1−b) + k1·b·L/min(A, S)) / (1 + k1·(1−b) + k1·b·L/max(A, S)), for it rises with len and falls with tf.
-//!    g and s differ in one direction for all rows: if S ≥ A then g ≤ s ≤ r·g, else s ≤ g ≤ r·s. In the first case, for
-//!    any row x of the block, g(x) ≤ s(x) ≤ s(m) ≤ r·g(m), in the second g(x) ≤ r·s(x) ≤ r·s(m) ≤ r·g(m). So the bound
-//!    is short by at most r. (A stored tf of 255 is read as infinity, which only raises it.)
+//! 2. A block's maximum. At indexing, tantivy stores for each block the pair (len, tf) with the highest s (average S,
+//!    from the exact number of tokens and all rows of the segment; the idf is the same for all), and at search it
+//!    scores that pair m with g. Let r be the larger of A/S and S/A's effect on any row of the segment: for tf ≥ 1 and
+//!    len ≤ L, the greatest length of a row, (tf + K(A)) / (tf + K(S)) or its inverse, whichever is above 1, is at most
+//!    r = (1 + k1·(1−b) + k1·b·L/min(A, S)) / (1 + k1·(1−b) + k1·b·L/max(A, S)), for it rises with len and falls with
+//!    tf. g and s differ in one direction for all rows: if S ≥ A then g ≤ s ≤ r·g, else s ≤ g ≤ r·s. In the first case,
+//!    for any row x of the block, g(x) ≤ s(x) ≤ s(m) ≤ r·g(m), in the second g(x) ≤ r·s(x) ≤ r·s(m) ≤ r·g(m). So the
+//!    bound is short by at most r. (A stored tf of 255 is read as infinity, which only raises it.)
 //! 3. The term's maximum, used before a block is decoded: g for len = tf = 2,013,265,944, which is at least
-//!    1 / (1 + 0.9/A + 2e-10). A row's tf is at most its true length, but its len is quantised, down to 8/9 of it at the worst:
-//!    g(x) ≤ 1 / (1 + 0.8/A). So the bound is short by at most q = (1 + 0.9/A) / (1 + 0.8/A).
+//!    1 / (1 + 0.9/A + 2e-10). A row's tf is at most its true length, but its len is quantised, down to 8/9 of it at
+//!    the worst: g(x) ≤ 1 / (1 + 0.8/A). So the bound is short by at most q = (1 + 0.9/A) / (1 + 0.8/A).
 //!
-//! With c = max(r, q) over the terms' fields, sums of such bounds are short by at most c: T = nth / c. Rounding to float32
-//! comes on top, in units u = 2^-24 of relative error: less than 16 u for a score that tantivy computes (4 for the weight, 8
-//! for the norm, 3 for quotient and product), less than 22 u for the choice of m at indexing, which compares float32
-//! quotients, and less than t u for a sum of t terms, all of one sign. And nth is not the nth best canonical score but the
-//! nth best of tantivy's scores so far, another 16 + t units off. So T is lowered by 128 + 8 t units, [`Pruning::margin`].
+//! With c = max(r, q) over the terms' fields, sums of such bounds are short by at most c: T = nth / c. Rounding to
+//! float32 comes on top, in units u = 2^-24 of relative error: less than 16 u for a score that tantivy computes (4 for
+//! the weight, 8 for the norm, 3 for quotient and product), less than 22 u for the choice of m at indexing, which
+//! compares float32 quotients, and less than t u for a sum of t terms, all of one sign. And nth is not the nth best
+//! canonical score but the nth best of tantivy's scores so far, another 16 + t units off. So T is lowered by 128 + 8 t
+//! units, [`Pruning::margin`].
 //!
-//! Weights are given relative to the largest of the query, so that no boost overflows; a T so small that float32 loses its
-//! relative precision is not used at all.
+//! Weights are given relative to the largest of the query, so that no boost overflows; a T so small that float32 loses
+//! its relative precision is not used at all.
 
 use super::index::FieldIndex;
 use super::score::{B, K1};

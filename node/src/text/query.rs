@@ -9,8 +9,8 @@ pub struct QueryTerm {
     pub text: String,
     /// Which word of the query it stands for: with `require_all_groups` a row must hold one term of each group.
     pub group: u32,
-    /// Live rows of the collection that hold the term in that field. May be 0, may lag; more than the field's rows counts as
-    /// all of them.
+    /// Live rows of the collection that hold the term in that field. May be 0, may lag; more than the field's rows
+    /// counts as all of them.
     pub doc_freq: u64,
 }
 

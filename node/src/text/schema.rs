@@ -32,8 +32,8 @@ impl IndexSchema {
         let mut names = HashSet::new();
         let mut fields = Vec::with_capacity(specs.len());
         for (position, spec) in specs.iter().enumerate() {
-            let analyzer = Analyzer::by_name(&spec.analyzer)
-                .ok_or_else(|| TextError::UnknownAnalyzer(spec.analyzer.clone()))?;
+            let analyzer =
+                Analyzer::by_name(&spec.analyzer).ok_or_else(|| TextError::UnknownAnalyzer(spec.analyzer.clone()))?;
             if !names.insert(&spec.name) {
                 return Err(TextError::DuplicateField(spec.name.clone()));
             }
@@ -43,7 +43,8 @@ impl IndexSchema {
                 .set_fieldnorms(true);
             // With the prefix every name is one that tantivy allows (not empty, no leading minus).
             let name = format!("text:{}", spec.name);
-            fields.push((builder.add_text_field(&name, TextOptions::default().set_indexing_options(indexing)), analyzer));
+            fields
+                .push((builder.add_text_field(&name, TextOptions::default().set_indexing_options(indexing)), analyzer));
         }
         Ok(Self { schema: builder.build(), fields })
     }

@@ -6,10 +6,10 @@
 //! boost · idf · tf · (k1 + 1) / (tf + k1 · (1 − b + b · len / avg))      k1 = 1.2, b = 0.75
 //! idf = ln(1 + (N − df + 0.5) / (df + 0.5))
 //! ```
-//! tf is how often the row's field has the term, len the field's length in tokens as tantivy quantises it (one byte a row),
-//! avg the mean length, N the number of rows, df how many hold the term; N, df and avg count live rows of the whole
-//! collection. So a score depends on the row's text and the statistics alone, to the last bit: not on the segment, the
-//! shard, the other terms' order in an index, or what was deleted.
+//! tf is how often the row's field has the term, len the field's length in tokens as tantivy quantises it (one byte a
+//! row), avg the mean length, N the number of rows, df how many hold the term; N, df and avg count live rows of the
+//! whole collection. So a score depends on the row's text and the statistics alone, to the last bit: not on the
+//! segment, the shard, the other terms' order in an index, or what was deleted.
 
 use tantivy::fieldnorm::FieldNormReader;
 

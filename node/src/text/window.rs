@@ -1,9 +1,9 @@
 //! The first n rows of one segment by a keyword query, exactly.
 //!
-//! tantivy finds candidates by float32 scores, with thresholds that are proven to lose none (`pruning.rs`). They wait in a
-//! buffer, since most of the early ones are overtaken; what is left of it is scored canonically (`score.rs`), and a heap
-//! keeps the best by score descending, row ascending. Scores do not depend on the path by which a row was found, so windows
-//! of different segments merge as if they were one.
+//! tantivy finds candidates by float32 scores, with thresholds that are proven to lose none (`pruning.rs`). They wait
+//! in a buffer, since most of the early ones are overtaken; what is left of it is scored canonically (`score.rs`), and
+//! a heap keeps the best by score descending, row ascending. Scores do not depend on the path by which a row was found,
+//! so windows of different segments merge as if they were one.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, BinaryHeap};
@@ -13,12 +13,12 @@ use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED};
 
+use super::TextError;
 use super::candidates::{CandidateTerm, Candidates};
 use super::index::{FieldIndex, TextIndex};
 use super::pruning::{NO_THRESHOLD, Pruning, slack_of};
 use super::query::{FieldStatistics, KeywordQuery};
 use super::score::{LengthNorms, idf, term_score};
-use super::TextError;
 
 /// After so many candidates, `stop` is asked.
 const CANDIDATES_PER_POLL: u32 = 1_000;
@@ -154,7 +154,9 @@ impl<'a> Held<'a> {
             if at < row {
                 at = term.postings.seek(row);
             }
-            if at == row && let Some((field, norms)) = &self.fields[term.field] {
+            if at == row
+                && let Some((field, norms)) = &self.fields[term.field]
+            {
                 score += term_score(term.weight, term.postings.term_freq(), norms.of(field.lengths.fieldnorm_id(row)));
             }
         }

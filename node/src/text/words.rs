@@ -3,11 +3,11 @@
 //! The rule, which is the same for documents and queries and depends on nothing but the run itself:
 //! - A word is a run of letters and digits with the marks on them. Everything else parts words: `76.132` gives `76` and
 //!   `132`, `C++` gives `c`, `Rust's` gives `rust` and `s`, `foo_bar` gives `foo` and `bar`, emoji give nothing.
-//! - It is lower-cased by `char::to_lowercase`, accents and ligatures stay: `naïve`, `straße`. Text is not normalised: a
-//!   composed and a decomposed accent are different terms.
+//! - It is lower-cased by `char::to_lowercase`, accents and ligatures stay: `naïve`, `straße`. Text is not normalised:
+//!   a composed and a decomposed accent are different terms.
 //! - A run of Han, Kana or Hangul gives its overlapping pairs: `北京大学` gives `北京`, `京大`, `大学`. A single such
-//!   character is a term by itself. In documents, not in queries, each ideograph of a longer run is a term too, so that the
-//!   query `猫` finds `猫が好き` and the query `大学` does not find every `大`.
+//!   character is a term by itself. In documents, not in queries, each ideograph of a longer run is a term too, so that
+//!   the query `猫` finds `猫が好き` and the query `大学` does not find every `大`.
 //! - Under `zh`, a run with ideographs gives jieba's words instead, long ones and the words in them: `清华大学` gives `清华`,
 //!   `大学` and `清华大学`. (jieba alone would take other scripts apart into letters.)
 //! - Thai, Lao, Khmer and Myanmar runs are cut by ICU's dictionary.

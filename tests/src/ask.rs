@@ -1,0 +1,244 @@
+//! Searches that go to the engine and to the [`Model`] alike, and answers in a form that both are compared in.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use antiphon_proto::v1::*;
+use tonic::Status;
+
+use crate::client::Client;
+use crate::model::{Entry, Model, Words, sorted};
+use crate::sample;
+
+/// What is searched for.
+#[derive(Debug, Clone)]
+pub enum Ask {
+    Vector(Vec<f32>),
+    Keyword(Words),
+    Hybrid { vector: Vec<f32>, words: Words, fusion: Fusion },
+}
+
+/// One stretch of a ranking, under a window of `max_result_window` matches.
+#[derive(Debug, Clone, Copy)]
+pub struct Stretch {
+    pub max_result_window: usize,
+    pub start: usize,
+    pub size: usize,
+}
+
+/// An answer, whoever gave it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub matches: Vec<Found>,
+    pub has_more: bool,
+    pub last_page: u32,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    pub key: String,
+    pub score: Bits,
+    pub rank: u32,
+    pub channel: Channel,
+    /// Channel, rank and score.
+    pub places: Vec<(Channel, u32, Bits)>,
+}
+
+/// A score that equals another only bit by bit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Bits(u64);
+
+impl Bits {
+    pub fn of(score: f64) -> Self {
+        Self(score.to_bits())
+    }
+
+    pub fn score(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+impl fmt::Debug for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.score())
+    }
+}
+
+impl From<&SearchResponse> for Answer {
+    fn from(response: &SearchResponse) -> Self {
+        let found = |found: &Match| Found {
+            key: found.key.clone(),
+            score: Bits::of(found.score),
+            rank: found.rank,
+            channel: found.channel(),
+            places: found.places.iter().map(|place| (place.channel(), place.rank, Bits::of(place.score))).collect(),
+        };
+        let matches = response.matches.iter().map(found).collect();
+        Self { matches, has_more: response.has_more, last_page: response.last_page }
+    }
+}
+
+impl Answer {
+    pub fn keys(&self) -> Vec<&str> {
+        self.matches.iter().map(|found| found.key.as_str()).collect()
+    }
+}
+
+impl Words {
+    /// One of the words in any field.
+    pub fn any(text: &str) -> Self {
+        Self { text: text.into(), fields: Vec::new(), operator: Operator::Or }
+    }
+}
+
+impl Ask {
+    /// A hybrid search by a method with its defaults.
+    pub fn fused(vector: &[f32], text: &str, method: FusionMethod) -> Self {
+        let fusion = Fusion { method: method as i32, ..Fusion::default() };
+        Self::Hybrid { vector: vector.to_vec(), words: Words::any(text), fusion }
+    }
+
+    pub async fn send(&self, client: &Client, options: SearchOptions) -> Result<SearchResponse, Status> {
+        let keyword = |words: &Words| Some(Keyword { operator: words.operator as i32, ..Keyword::default() });
+        match self {
+            Self::Vector(vector) => client.search_vector(sample::vector_search(vector, options)).await,
+            Self::Keyword(words) => {
+                let request = sample::keyword_search(&words.text, options);
+                let fields = words.fields.clone();
+                client.search_keyword(SearchKeywordRequest { text_fields: fields, keyword: keyword(words), ..request }).await
+            }
+            Self::Hybrid { vector, words, fusion } => {
+                let request = SearchHybridRequest {
+                    text_fields: words.fields.clone(),
+                    keyword: keyword(words),
+                    fusion: Some(fusion.clone()),
+                    ..sample::hybrid_search(vector, &words.text, options)
+                };
+                client.search_hybrid(request).await
+            }
+        }
+    }
+
+    /// What the model says, whose ranking is made anew for each stretch.
+    pub fn answer(&self, model: &Model, stretch: Stretch) -> Answer {
+        let Stretch { max_result_window, start, size } = stretch;
+        let end = start + size;
+        let (vector, keyword) = (Channel::Vector, Channel::Keyword);
+        let ranking = match self {
+            Self::Vector(query) => by_turns(&[(vector, model.vector_list(query))], end + 1),
+            Self::Keyword(words) => by_turns(&[(keyword, model.keyword_list(words))], end + 1),
+            Self::Hybrid { vector: query, words, fusion } => {
+                let lists = [(vector, model.vector_list(query)), (keyword, model.keyword_list(words))];
+                match fusion.method() {
+                    FusionMethod::Unspecified | FusionMethod::TurnTaking => {
+                        let [first, second] = lists;
+                        let lists = if fusion.first_channel() == keyword { [second, first] } else { [first, second] };
+                        by_turns(&lists, end + 1)
+                    }
+                    _ => by_scores(&lists.map(|(channel, list)| (channel, cut(list, max_result_window.max(end + 1)))), fusion),
+                }
+            }
+        };
+        let reach = max_result_window - 1;
+        let has_more = end + size <= reach && ranking.len() > end;
+        let page = ranking.into_iter().zip(1..).skip(start).take(size);
+        let matches = page
+            .map(|(placed, rank)| Found {
+                key: model.key(&placed.folded).to_owned(),
+                score: Bits::of(placed.score),
+                rank,
+                channel: placed.channel,
+                places: placed.places,
+            })
+            .collect();
+        Answer { matches, has_more, last_page: (reach / size).max(1) as u32 }
+    }
+}
+
+struct Placed {
+    folded: String,
+    score: f64,
+    channel: Channel,
+    places: Vec<(Channel, u32, Bits)>,
+}
+
+fn cut(mut list: Vec<Entry>, window: usize) -> Vec<Entry> {
+    list.truncate(window);
+    list
+}
+
+/// Where every key stands within the first `window` matches of each list; vectors first.
+fn places_of(lists: &[(Channel, Vec<Entry>)], window: usize) -> BTreeMap<String, Vec<(Channel, u32, Bits)>> {
+    let mut places: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for (channel, list) in lists {
+        for (entry, rank) in list.iter().zip(1..).take(window) {
+            places.entry(entry.folded.clone()).or_default().push((*channel, rank, Bits::of(entry.score)));
+        }
+    }
+    places.values_mut().for_each(|places| places.sort_by_key(|(channel, _, _)| *channel as i32));
+    places
+}
+
+/// The whole ranking by turns: the heads of the lists, one after the other, each key where it comes first.
+fn by_turns(lists: &[(Channel, Vec<Entry>)], window: usize) -> Vec<Placed> {
+    let places = places_of(lists, window);
+    let longest = lists.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
+    let mut placed = HashSet::new();
+    let mut ranking = Vec::new();
+    for turn in 0..longest {
+        for (channel, list) in lists {
+            if let Some(entry) = list.get(turn)
+                && placed.insert(entry.folded.clone())
+            {
+                let places = places.get(&entry.folded).cloned().unwrap_or_default();
+                ranking.push(Placed { folded: entry.folded.clone(), score: entry.score, channel: *channel, places });
+            }
+        }
+    }
+    ranking
+}
+
+fn by_scores(lists: &[(Channel, Vec<Entry>); 2], fusion: &Fusion) -> Vec<Placed> {
+    let method = fusion.method();
+    let weight = |list: usize| match (fusion.weights.as_slice(), method) {
+        ([], FusionMethod::RelativeScore | FusionMethod::DistributionScore) => 0.5,
+        ([], _) => 1.0,
+        (weights, FusionMethod::ReciprocalRank) => weights[list],
+        (weights, _) => weights[list] / weights.iter().sum::<f64>(),
+    };
+    let mut points: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (index, (_, list)) in lists.iter().enumerate() {
+        let count = list.len() as f64;
+        let (low, high) = match method {
+            FusionMethod::RelativeScore => (
+                list.iter().map(|entry| entry.score).fold(f64::INFINITY, f64::min),
+                list.iter().map(|entry| entry.score).fold(f64::NEG_INFINITY, f64::max),
+            ),
+            _ => {
+                let mean = list.iter().fold(0.0, |sum, entry| sum + entry.score) / count;
+                let variance = list.iter().fold(0.0, |sum, entry| sum + (entry.score - mean) * (entry.score - mean)) / count;
+                (mean - 3.0 * variance.sqrt(), mean + 3.0 * variance.sqrt())
+            }
+        };
+        for (entry, rank) in list.iter().zip(1..) {
+            let worth = match method {
+                FusionMethod::ReciprocalRank => 1.0 / (f64::from(fusion.k.unwrap_or(60)) + f64::from(rank)),
+                FusionMethod::MaxScore => entry.score,
+                _ if low == high => f64::from(u8::from(high > 0.0)),
+                _ => (entry.score - low) / (high - low),
+            };
+            points.entry(entry.folded.clone()).or_default().push(weight(index) * worth);
+        }
+    }
+    let join = |points: Vec<f64>| match method {
+        FusionMethod::MaxScore => points.into_iter().fold(f64::NEG_INFINITY, f64::max),
+        _ => points.into_iter().fold(0.0, |sum, points| sum + points),
+    };
+    let fused = points.into_iter().map(|(folded, points)| Entry { folded, score: join(points) + 0.0 }).collect();
+    let mut places = places_of(lists, usize::MAX);
+    let place = |entry: Entry| {
+        let places = places.remove(&entry.folded).unwrap_or_default();
+        Placed { channel: places[0].0, folded: entry.folded, score: entry.score, places }
+    };
+    sorted(fused).into_iter().map(place).collect()
+}
