@@ -27,7 +27,7 @@ EXAMPLES
       antiphon serve --data ./antiphon-data
 
   Create a collection, fill it, search it:
-      antiphon collection create articles --vector body:384:cosine --text title:en:2 --text body:en
+      antiphon collection create articles --vector meaning:384:cosine --text title:en:2 --text body:en
       antiphon import articles.jsonl.gz --collection articles --rejects rejects.jsonl
       antiphon search --collection articles 'broken window' --vector query.json
 
@@ -87,20 +87,33 @@ pub(crate) enum Command {
     /// Create, list, show and delete collections.
     Collection(CollectionArgs),
     /// Import documents from JSON Lines.
+    ///
+    /// A document is a line: {"key": "a-1", "vectors": {"meaning": [0.1, 0.2]}, "fields": {"title": "On doors", "year":
+    /// 1998}}. Whole numbers stay whole, others become doubles; lists and objects nest at most 32 deep. A document without
+    /// a key is given one before it is sent, so that sending it again after a broken connection does not store it twice;
+    /// importing the same file again does.
+    ///
+    /// What the server acknowledged stays, whatever happens later. Documents that can't be read, or that the server
+    /// refuses, are named with file, line and reason, and the others go on; the exit code is then 3.
     Import(ImportArgs),
     /// Search by keywords, by a vector, or by both.
+    ///
+    /// A text alone is matched by keywords, a vector alone by nearness, both together by turns or as --fusion says.
     Search(SearchArgs),
     /// Get documents by key, as JSON Lines.
+    ///
+    /// Keys that name no document are listed on stderr; the exit code is then 1.
     Get(GetArgs),
     /// Show nodes, shards and collections, and what is wrong with them.
     Status(StatusArgs),
     /// Start a server with data that comes with it and show what a search gives.
+    ///
+    /// The data are paragraphs and questions of XQuAD (Artetxe, Ruder and Yogatama 2020, CC BY-SA 4.0) in English, Russian
+    /// and Chinese, with vectors. The server is a process of its own over an empty folder; it is stopped at the end.
     Demo(DemoArgs),
 }
 
 /// `antiphon get`.
-///
-/// Keys that name no document are listed on stderr; the exit code is then 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GetArgs {
     /// Keys of documents.
@@ -130,9 +143,6 @@ pub(crate) struct StatusArgs {
 }
 
 /// `antiphon demo`.
-///
-/// The data are paragraphs and questions of XQuAD (Artetxe, Ruder and Yogatama 2020, CC BY-SA 4.0) in English, Russian
-/// and Chinese, with vectors.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// Leave the server running until Ctrl-C.

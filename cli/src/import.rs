@@ -75,7 +75,7 @@ fn summary(tally: &Tally, started: Instant) -> String {
     );
     if tally.num_generated_keys > 0 {
         words.push_str(&format!(
-            "; {} had no key and were given one, so importing them again stores them twice",
+            "; {} without a key were given one, so importing the file again stores them twice",
             count(tally.num_generated_keys)
         ));
     }

@@ -144,7 +144,11 @@ fn find<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a Collection> {
 }
 
 fn not_found(name: &str) -> ApiError {
-    ApiError::new(ErrorKind::CollectionNotFound, format!("there is no collection named {name:?}"))
+    let words = match name {
+        "" => "no collection was named".to_owned(),
+        name => format!("there is no collection named {name:?}"),
+    };
+    ApiError::new(ErrorKind::CollectionNotFound, words)
 }
 
 fn store_error(error: StoreError) -> ApiError {

@@ -103,6 +103,7 @@ impl From<StoreError> for NodeError {
         let words = chain(&error);
         match error.kind() {
             StoreErrorKind::Corrupt => NodeError::Corruption(words),
+            StoreErrorKind::Full => NodeError::DiskFull,
             _ => NodeError::StoreUnavailable(words),
         }
     }

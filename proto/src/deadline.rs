@@ -6,8 +6,12 @@ use std::time::{Duration, Instant};
 
 use tonic::metadata::MetadataMap;
 
-/// What is left of a deadline below which a call is not worth passing on.
-const MARGIN: Duration = Duration::from_millis(2);
+/// What each hop keeps of a caller's time, so that its answer, which says what was late, comes before the caller gives up.
+const MARGIN: Duration = Duration::from_millis(20);
+
+fn margin(timeout: Duration) -> Duration {
+    MARGIN.min(timeout / 10)
+}
 
 /// When a call must be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,9 +29,15 @@ impl Deadline {
     pub fn of(metadata: &MetadataMap, default: Duration) -> Self {
         let timeout = metadata.get("grpc-timeout").and_then(|value| value.to_str().ok()).and_then(parse_timeout);
         match timeout {
-            Some(timeout) => Self::after(timeout.saturating_sub(MARGIN.min(timeout / 10)).min(default)),
+            Some(timeout) => Self::after(timeout.saturating_sub(margin(timeout)).min(default)),
             None => Self::after(default),
         }
+    }
+
+    /// When a caller that set this `grpc-timeout` must have its answer at the latest, whatever holds up the work. None where
+    /// the header is not of the protocol, which means no deadline.
+    pub fn last_moment(grpc_timeout: &str) -> Option<Self> {
+        parse_timeout(grpc_timeout).map(|timeout| Self::after(timeout.saturating_sub(margin(timeout) / 2)))
     }
 
     /// The moment itself.

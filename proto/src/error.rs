@@ -127,17 +127,37 @@ pub struct ApiError {
 /// Most violations listed in one answer.
 const MAX_VIOLATIONS: usize = 20;
 
-/// Most bytes of a message, which travels in a header.
-const MAX_MESSAGE_BYTES: usize = 2048;
+// A status travels in headers, of which many clients and proxies take no more than 8 KiB. Its words hold names that
+// strangers chose, so each part has a bound, and all together stay below that.
+
+/// Most bytes of a message as a header writes it, where most characters but letters and digits take three.
+const MAX_MESSAGE_BYTES: usize = 1536;
+/// Most bytes of a violation's field, of its description, and of a value in the metadata.
+const MAX_WORDS_BYTES: usize = 256;
+/// Most bytes of all violations together.
+const MAX_VIOLATIONS_BYTES: usize = 2048;
+
+/// As much of a text as `most` bytes hold, where each character takes what `cost` says.
+fn shorten(text: String, most: usize, cost: impl Fn(char) -> usize) -> String {
+    let mut left = most;
+    let end = text.char_indices().find_map(|(at, c)| match left.checked_sub(cost(c)) {
+        Some(rest) => {
+            left = rest;
+            None
+        }
+        None => Some(at),
+    });
+    match end {
+        None => text,
+        Some(end) => format!("{}…", &text[..end]),
+    }
+}
 
 impl ApiError {
     /// An error of a kind, with words for a person.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let mut message: String = message.into();
-        if message.len() > MAX_MESSAGE_BYTES {
-            message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
-            message.push('…');
-        }
+        let cost = |c: char| if c.is_ascii_alphanumeric() { 1 } else { 3 * c.len_utf8() };
+        let message = shorten(message.into(), MAX_MESSAGE_BYTES, cost);
         Self { kind, message, violations: Vec::new(), metadata: HashMap::new(), retry_after: None }
     }
 
@@ -150,8 +170,12 @@ impl ApiError {
     /// Adds a violation; those beyond a bound are dropped.
     #[must_use]
     pub fn with_violation(mut self, field: impl Into<String>, description: impl Into<String>) -> Self {
-        if self.violations.len() < MAX_VIOLATIONS {
-            self.violations.push(Violation { field: field.into(), description: description.into() });
+        let field = shorten(field.into(), MAX_WORDS_BYTES, char::len_utf8);
+        let description = shorten(description.into(), MAX_WORDS_BYTES, char::len_utf8);
+        let listed: usize = self.violations.iter().map(|listed| listed.field.len() + listed.description.len()).sum();
+        let has_room = listed + field.len() + description.len() <= MAX_VIOLATIONS_BYTES;
+        if self.violations.len() < MAX_VIOLATIONS && has_room {
+            self.violations.push(Violation { field, description });
         }
         self
     }
@@ -159,7 +183,7 @@ impl ApiError {
     /// Adds a fact to ErrorInfo's metadata.
     #[must_use]
     pub fn with_metadata(mut self, name: impl Into<String>, value: impl fmt::Display) -> Self {
-        self.metadata.insert(name.into(), value.to_string());
+        self.metadata.insert(name.into(), shorten(value.to_string(), MAX_WORDS_BYTES, char::len_utf8));
         self
     }
 
@@ -199,7 +223,8 @@ impl ApiError {
                     details.add_bad_request_violation(&violation.field, &violation.description);
                 }
                 if self.violations.is_empty() {
-                    details.add_bad_request_violation("", &self.message);
+                    let words = shorten(self.message.clone(), MAX_WORDS_BYTES, char::len_utf8);
+                    details.add_bad_request_violation("", words);
                 }
             }
             Code::ResourceExhausted => {
@@ -294,6 +319,31 @@ mod tests {
             assert_eq!(details.bad_request().is_some(), kind.code() == Code::InvalidArgument);
             assert_eq!(details.retry_info().is_some(), kind.code() == Code::ResourceExhausted);
         }
+    }
+
+    #[test]
+    fn words_of_strangers_leave_room_in_the_headers() {
+        for stranger in ["x", "\u{0}", "\"", "北", "🦀"] {
+            let long = stranger.repeat(1 << 14);
+            let mut error = ApiError::field(ErrorKind::FieldUnknown, &long, &long).with_metadata("shard", &long);
+            for index in 0..30 {
+                error = error.with_violation(format!("documents[{index}].vectors[{long:?}]"), &long);
+            }
+            for error in [error, ApiError::new(ErrorKind::CollectionNotFound, &long)] {
+                let headers = error.to_status().into_http::<()>().into_parts().0.headers;
+                // As HTTP/2 counts them.
+                let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
+                assert!(bytes < 8 << 10, "{bytes} bytes for {stranger:?}");
+                assert_eq!(ApiError::from_status(&error.to_status()).kind(), error.kind());
+            }
+        }
+    }
+
+    #[test]
+    fn short_words_stay_whole() {
+        let error = ApiError::field(ErrorKind::KeyInvalid, "documents[0].key", "北京");
+        assert_eq!(error.message(), "documents[0].key: 北京");
+        assert_eq!(error.violations()[0].description, "北京");
     }
 
     #[test]

@@ -13,13 +13,13 @@ pub enum VectorFault {
     #[error("the vector is empty")]
     Empty,
     /// `float32_le` does not hold whole numbers.
-    #[error("{len} bytes are not a whole number of 4-byte floats")]
+    #[error("float32_le has {len} bytes, which is no multiple of 4")]
     Ragged {
         /// Bytes sent.
         len: usize,
     },
     /// The field has another number of dimensions.
-    #[error("the field has {expected} dimensions, the vector {found}")]
+    #[error("the vector has {found} components, the field {expected} dimensions")]
     Dimensions {
         /// The schema's.
         expected: usize,
@@ -27,7 +27,7 @@ pub enum VectorFault {
         found: usize,
     },
     /// A component is NaN or infinite.
-    #[error("component {index} is not a finite number")]
+    #[error("component {index} (from 0) is NaN or infinite")]
     NotFinite {
         /// From 0.
         index: usize,
@@ -36,7 +36,7 @@ pub enum VectorFault {
     #[error("the vector is too long: its squared length overflows float32")]
     TooLong,
     /// A cosine needs a direction.
-    #[error("a vector of length zero has no direction, which the cosine needs")]
+    #[error("the vector's length is zero or as good as (below 1e-15): it has no direction, which the cosine needs")]
     Zero,
 }
 

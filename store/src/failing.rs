@@ -52,6 +52,9 @@ struct Rule {
 #[derive(Debug, Default)]
 struct Plan {
     rules: Vec<Rule>,
+    /// Operations that are still carried out; beyond, all are refused.
+    left: Option<usize>,
+    stopped: bool,
     calls: Vec<(Op, String)>,
 }
 
@@ -83,9 +86,23 @@ impl FailingStore {
         });
     }
 
+    /// Plans that everything is refused after `operations` more of any kind: the store as a process sees it that dies at
+    /// that step. Rules are still followed before.
+    pub fn stop_after(&self, operations: usize) {
+        self.locked().left = Some(operations);
+    }
+
+    /// Whether [`FailingStore::stop_after`] has refused something.
+    pub fn has_stopped(&self) -> bool {
+        self.locked().stopped
+    }
+
     /// Forgets what is planned.
     pub fn clear(&self) {
-        self.locked().rules.clear();
+        let mut plan = self.locked();
+        plan.rules.clear();
+        plan.left = None;
+        plan.stopped = false;
     }
 
     /// How many operations of the kind `op` were begun on paths that contain `path_contains`.
@@ -105,6 +122,14 @@ impl FailingStore {
     fn next_fault(&self, op: Op, path: &str) -> Option<Fault> {
         let mut plan = self.locked();
         plan.calls.push((op, path.to_owned()));
+        match &mut plan.left {
+            Some(0) => {
+                plan.stopped = true;
+                return Some(Fault::Refuse);
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
         let fits = |rule: &&mut Rule| {
             rule.op == op && rule.times > 0 && path.contains(&rule.path_contains)
         };

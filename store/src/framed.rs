@@ -38,7 +38,7 @@ pub(crate) async fn create<M: Message + Default>(
         ));
     }
     let nonce: Nonce = rand::random();
-    let bytes = frame::encode(kind, kind.version(), nonce, &body);
+    let bytes = frame::encode(kind, kind.version(), path, nonce, &body);
     drop(body);
     retrying!(
         store.limits.patience,
@@ -84,7 +84,7 @@ pub(crate) async fn read<M: Message + Default>(
 
 async fn read_frame(store: &Store, path: &str, kind: Kind) -> Result<Option<Frame>, StoreError> {
     match store.get(path).await? {
-        Some(bytes) => frame::decode(kind, kind.version(), bytes)
+        Some(bytes) => frame::decode(kind, kind.version(), path, bytes)
             .map(Some)
             .map_err(|fault| StoreError::corrupt(path, fault)),
         None => Ok(None),

@@ -90,7 +90,8 @@ impl Log {
             .collect())
     }
 
-    /// Deletes the entries through `seq`, the oldest first. Only for entries that are due by [`crate::LogRetention`].
+    /// Deletes the entries through `seq`, the oldest first. Only for entries that are due by [`crate::LogRetention`], and
+    /// never the last of them: it shows how far the log went, should the manifest that covers it be lost.
     /// Returns how many there were.
     pub async fn delete_through(&self, seq: Seq) -> Result<u64, StoreError> {
         let mut deleted = 0;

@@ -1,4 +1,5 @@
-//! What the integration tests share: servers in this process ([`local`]), a client that knows all services ([`client`]),
+//! What the integration tests share: servers in this process ([`local`]) and as processes ([`cluster`]), a memory of what
+//! clients were promised ([`oracle`]), a client that knows all services ([`client`]),
 //! short ways to write documents and requests ([`sample`]), random ones ([`random`]), and a [`model`] of the right answers to
 //! them ([`ask`]).
 
@@ -6,9 +7,11 @@
 
 pub mod ask;
 pub mod client;
+pub mod cluster;
 pub mod contract;
 pub mod local;
 pub mod model;
+pub mod oracle;
 pub mod random;
 pub mod raw;
 pub mod sample;

@@ -10,8 +10,8 @@ use antiphon_proto::internal::node_service_server::NodeServiceServer;
 use antiphon_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 
 use crate::client::Client;
 
@@ -131,7 +131,8 @@ where
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let task = tokio::spawn(async move {
-        server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        server.serve_with_incoming(incoming).await.unwrap();
     });
     (url, task)
 }

@@ -67,7 +67,7 @@ pub(crate) struct CreateArgs {
 pub(crate) fn parse_vector_field(spec: &str) -> Result<v1::VectorField, String> {
     let mut parts = spec.split(':');
     let name = part(parts.next(), "a name")?;
-    let dimensions = part(parts.next(), "a number of dimensions after the name, as in body:384")?;
+    let dimensions = part(parts.next(), "a number of dimensions after the name, as in meaning:384")?;
     let dimensions = match dimensions.parse() {
         Ok(number @ 1..=65_536) => number,
         _ => return Err(format!("`{dimensions}` is no number of dimensions from 1 to 65536")),

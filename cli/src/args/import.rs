@@ -5,14 +5,6 @@ use std::path::PathBuf;
 use super::ConnectionArgs;
 
 /// `antiphon import`.
-///
-/// A document is a line: {"key": "a-1", "vectors": {"body": [0.1, 0.2]}, "fields": {"title": "On doors", "year": 1998}}.
-/// Whole numbers stay whole, others become doubles; lists and objects nest at most 32 deep. A document without a key is
-/// given one before it is sent, so that sending it again after a broken connection does not store it twice; importing
-/// the same file again does.
-///
-/// What the server acknowledged stays, whatever happens later. Documents that can't be read, or that the server
-/// refuses, are named with file, line and reason, and the others go on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
     /// Files of JSON Lines, plain, .gz or .zst; - means standard input.

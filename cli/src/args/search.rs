@@ -8,8 +8,6 @@ use clap::ValueEnum;
 use super::ConnectionArgs;
 
 /// `antiphon search`.
-///
-/// A text alone is matched by keywords, a vector alone by nearness, both together by turns or as --fusion says.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SearchArgs {
     /// Words to search for.

@@ -1,4 +1,4 @@
-//! A server run as a child process of the same binary. It does not outlive the demo.
+//! A server run as a child process of the same binary. It does not outlive the demo, unless the demo is killed by force.
 
 use std::net::SocketAddr;
 use std::path::Path;

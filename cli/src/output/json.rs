@@ -76,7 +76,8 @@ struct VectorFieldJson<'a> {
 struct TextFieldJson<'a> {
     name: &'a str,
     analyzer: &'a str,
-    boost: f32,
+    /// As the shortest decimal that gives the float32.
+    boost: f64,
 }
 
 impl<'a> From<&'a v1::Collection> for CollectionJson<'a> {
@@ -123,8 +124,13 @@ impl<'a> From<&'a v1::VectorField> for VectorFieldJson<'a> {
 impl<'a> From<&'a v1::TextField> for TextFieldJson<'a> {
     fn from(field: &'a v1::TextField) -> Self {
         let analyzer = if field.analyzer.is_empty() { "standard" } else { &field.analyzer };
-        Self { name: &field.name, analyzer, boost: if field.boost == 0.0 { 1.0 } else { field.boost } }
+        Self { name: &field.name, analyzer, boost: shortest(if field.boost == 0.0 { 1.0 } else { field.boost }) }
     }
+}
+
+/// A double that is written as the float32 would be: 0.1 rather than 0.10000000149011612.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or_else(|_| f64::from(value))
 }
 
 impl CollectionJson<'_> {

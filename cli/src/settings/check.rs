@@ -66,7 +66,7 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
     rules.hold("data", &settings.data.display(), !settings.data.as_os_str().is_empty(), "must name a folder");
     if settings.store.is_empty() {
         if role != Role::Serve {
-            rules.hold("store", &"", false, "must be set for this role");
+            rules.missing("store", "must be set for this role");
         }
     } else {
         rules.url("store", &settings.store, &["file", "s3", "gs", "az", "memory"]);
@@ -74,8 +74,8 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
     for node in &settings.nodes {
         rules.url("nodes", node, &["http"]);
     }
-    if role == Role::Coordinator {
-        rules.hold("nodes", &"[]", !settings.nodes.is_empty(), "must name at least one node for this role");
+    if role == Role::Coordinator && settings.nodes.is_empty() {
+        rules.missing("nodes", "must name at least one node for this role");
     }
 }
 
@@ -90,6 +90,10 @@ impl Rules<'_> {
             let origin = self.origins.get(key).map_or("the default", String::as_str);
             self.faults.push(Fault { key: key.to_owned(), words: format!("`{value}` from {origin} {rule}") });
         }
+    }
+
+    fn missing(&mut self, key: &str, rule: &str) {
+        self.faults.push(Fault { key: key.to_owned(), words: rule.to_owned() });
     }
 
     fn within<N: PartialOrd + Display>(&mut self, key: &str, value: N, range: RangeInclusive<N>) {

@@ -38,9 +38,9 @@ pub(super) async fn gather(
     request: &SearchRequest,
     deadline: Deadline,
 ) -> Result<Gathered, ApiError> {
-    // Partial answers need time left to be merged.
-    let shard_deadline =
-        if request.allow_partial { Deadline::after(deadline.left().mul_f64(0.9)) } else { deadline };
+    // Each step may wait for a shard that never answers, so a partial answer needs time left for the steps after it.
+    let patience =
+        |share: f64| if request.allow_partial { Deadline::after(deadline.left().mul_f64(share)) } else { deadline };
     let mut failures = Vec::new();
     let mut choices: BTreeMap<u32, ViewChoice> = BTreeMap::new();
     for shard in 0..request.collection.num_shards() {
@@ -58,7 +58,7 @@ pub(super) async fn gather(
     let keywords: Vec<&KeywordQuery> = request.lists.iter().filter_map(|list| keyword(&list.kind)).collect();
     let mut plans: Plans = vec![None; request.lists.len()];
     if request.collection.num_shards() > 1 && !keywords.is_empty() {
-        let opened = open_views(cluster, request, &choices, &keywords, shard_deadline).await;
+        let opened = open_views(cluster, request, &choices, &keywords, patience(0.5)).await;
         choices.clear();
         let mut sums: Option<Vec<KeywordPlan>> = None;
         for (shard, outcome) in opened {
@@ -80,7 +80,7 @@ pub(super) async fn gather(
             }
         }
     }
-    let answers = search_windows(cluster, request, &choices, &plans, shard_deadline).await;
+    let answers = search_windows(cluster, request, &choices, &plans, patience(0.8)).await;
     let mut gathered = Gathered {
         lists: vec![Vec::new(); request.lists.len()],
         views: BTreeMap::new(),

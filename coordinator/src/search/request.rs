@@ -133,7 +133,7 @@ fn resolve_method(fusion: Option<&Fusion>, lists: &[ListQuery]) -> Result<Method
         FusionMethod::ReciprocalRank => {
             let k = fusion.k.unwrap_or(DEFAULT_RANK_CONSTANT);
             if !(1..=MAX_RANK_CONSTANT).contains(&k) {
-                return fault("k", format!("{k}, from 1 to {MAX_RANK_CONSTANT}"));
+                return fault("k", format!("{k} is not from 1 to {MAX_RANK_CONSTANT}"));
             }
             ScoreFusion::ReciprocalRank { k }
         }
@@ -154,8 +154,10 @@ fn resolve_method(fusion: Option<&Fusion>, lists: &[ListQuery]) -> Result<Method
 /// # Errors
 /// TOKEN_MALFORMED, SNAPSHOT_EXPIRED; ARGUMENT_INVALID for a snapshot together with conditions on freshness.
 fn resolve_when(options: &SearchOptions, collection: &Resolved) -> Result<When, ApiError> {
-    let consistency = Consistency::try_from(options.consistency)
-        .map_err(|_| ApiError::field(ErrorKind::ArgumentInvalid, "options.consistency", "unknown to this release"))?;
+    let consistency = Consistency::try_from(options.consistency).map_err(|_| {
+        let words = format!("{} is unknown to this release", options.consistency);
+        ApiError::field(ErrorKind::ArgumentInvalid, "options.consistency", words)
+    })?;
     let refresh = consistency == Consistency::Refresh;
     if !options.snapshot.is_empty() {
         if refresh || !options.at_least.is_empty() {
@@ -178,18 +180,26 @@ fn resolve_when(options: &SearchOptions, collection: &Resolved) -> Result<When, 
 fn resolve_partial(options: &SearchOptions) -> Result<bool, ApiError> {
     match Partial::try_from(options.partial) {
         Ok(partial) => Ok(partial == Partial::Allow),
-        Err(_) => Err(ApiError::field(ErrorKind::ArgumentInvalid, "options.partial", "unknown to this release")),
+        Err(_) => {
+            let words = format!("{} is unknown to this release", options.partial);
+            Err(ApiError::field(ErrorKind::ArgumentInvalid, "options.partial", words))
+        }
     }
 }
 
-/// What of the documents a request wants.
+/// What of the documents a request wants. `path` is where it names the fields.
 ///
 /// # Errors
 /// ARGUMENT_INVALID for too many fields.
-pub(crate) fn projection(fields: &[String], include_vectors: bool, text_limit: u32) -> Result<Projection, ApiError> {
+pub(crate) fn projection(
+    path: &str,
+    fields: &[String],
+    include_vectors: bool,
+    text_limit: u32,
+) -> Result<Projection, ApiError> {
     if fields.len() > MAX_FIELDS {
-        let words = format!("{} were named, at most {MAX_FIELDS}", fields.len());
-        return Err(ApiError::field(ErrorKind::ArgumentInvalid, "fields", words));
+        let words = format!("{} fields were named; at most {MAX_FIELDS} may be", fields.len());
+        return Err(ApiError::field(ErrorKind::ArgumentInvalid, path, words));
     }
     Ok(Projection { fields: fields.to_vec(), include_vectors, text_limit })
 }
@@ -256,7 +266,7 @@ impl<'r> RequestBuilder<'r> {
         Ok(SearchRequest {
             when: resolve_when(options, &self.collection)?,
             allow_partial: resolve_partial(options)?,
-            projection: projection(&options.fields, options.include_vectors, options.text_limit)?,
+            projection: projection("options.fields", &options.fields, options.include_vectors, options.text_limit)?,
             collection: self.collection,
             cut: self.cut,
             window,

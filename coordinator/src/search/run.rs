@@ -80,7 +80,10 @@ pub(crate) fn check_size(bytes: usize, most: usize) -> Result<(), ApiError> {
     if bytes <= most {
         return Ok(());
     }
-    let words = format!("the answer has {bytes} bytes, at most {most}: ask for a smaller page, fewer fields, a text_limit or no vectors");
+    let words = format!(
+        "the answer would have {bytes} bytes; this server sends at most {most}: ask for fewer documents, fewer fields, \
+         a text_limit or no vectors"
+    );
     Err(ApiError::new(ErrorKind::TooLarge, words))
 }
 

@@ -101,7 +101,7 @@ impl DocumentService for Service {
         let request = request.into_inner();
         let work = async {
             check_keys(&request.keys, MAX_GOT)?;
-            let projection = projection(&request.fields, request.include_vectors, 0)?;
+            let projection = projection("fields", &request.fields, request.include_vectors, 0)?;
             let found = self.0.collections.find(&request.collection).await?;
             let mut documents = self.look_up(&found, &request.keys, &projection, deadline).await?;
             let mut response = GetDocumentsResponse::default();

@@ -26,11 +26,11 @@ pub fn check_collection(collection: Collection) -> Result<Collection, ApiError> 
     }
     let shard_count = collection.shard_count.max(1);
     if shard_count > MAX_SHARDS {
-        fault("collection.shard_count".into(), format!("{shard_count}, at most {MAX_SHARDS}"));
+        fault("collection.shard_count".into(), format!("{shard_count} is too many; at most {MAX_SHARDS}"));
     }
     let replica_count = collection.replica_count.max(1);
     if replica_count > MAX_REPLICAS {
-        fault("collection.replica_count".into(), format!("{replica_count}, at most {MAX_REPLICAS}"));
+        fault("collection.replica_count".into(), format!("{replica_count} is too many; at most {MAX_REPLICAS}"));
     }
     let schema = collection.schema.unwrap_or_default();
     check_schema(&schema, &mut fault);
@@ -51,10 +51,10 @@ pub fn check_collection(collection: Collection) -> Result<Collection, ApiError> 
 
 fn check_schema(schema: &Schema, fault: &mut impl FnMut(String, String)) {
     if schema.vectors.len() > MAX_VECTOR_FIELDS {
-        fault("collection.schema.vectors".into(), format!("{} fields, at most {MAX_VECTOR_FIELDS}", schema.vectors.len()));
+        fault("collection.schema.vectors".into(), format!("{} vector fields are too many; at most {MAX_VECTOR_FIELDS}", schema.vectors.len()));
     }
     if schema.texts.len() > MAX_TEXT_FIELDS {
-        fault("collection.schema.texts".into(), format!("{} fields, at most {MAX_TEXT_FIELDS}", schema.texts.len()));
+        fault("collection.schema.texts".into(), format!("{} text fields are too many; at most {MAX_TEXT_FIELDS}", schema.texts.len()));
     }
     if KeyCase::try_from(schema.key_case).is_err() {
         fault("collection.schema.key_case".into(), format!("{} is unknown to this release", schema.key_case));
@@ -81,7 +81,7 @@ fn check_schema(schema: &Schema, fault: &mut impl FnMut(String, String)) {
 
 fn check_vector_field(path: &str, field: &VectorField, fault: &mut impl FnMut(String, String)) {
     if !(1..=MAX_DIMENSIONS).contains(&field.dimensions) {
-        fault(format!("{path}.dimensions"), format!("{}, from 1 to {MAX_DIMENSIONS}", field.dimensions));
+        fault(format!("{path}.dimensions"), format!("{} is not from 1 to {MAX_DIMENSIONS}", field.dimensions));
     }
     if Metric::try_from(field.metric).is_err() {
         fault(format!("{path}.metric"), format!("{} is unknown to this release", field.metric));
@@ -97,7 +97,7 @@ fn check_vector_field(path: &str, field: &VectorField, fault: &mut impl FnMut(St
     ];
     for (name, value, least, most) in bounds {
         if value != 0 && !(least..=most).contains(&value) {
-            fault(format!("{path}.hnsw.{name}"), format!("{value}, from {least} to {most}"));
+            fault(format!("{path}.hnsw.{name}"), format!("{value} is not from {least} to {most}"));
         }
     }
 }
@@ -105,10 +105,10 @@ fn check_vector_field(path: &str, field: &VectorField, fault: &mut impl FnMut(St
 fn check_text_field(path: &str, field: &TextField, fault: &mut impl FnMut(String, String)) {
     if !analyzers::is_known(&field.analyzer) {
         let known = analyzers::NAMES.join(", ");
-        fault(format!("{path}.analyzer"), format!("{:?} is none of {known}", field.analyzer));
+        fault(format!("{path}.analyzer"), format!("there is no analyzer {:?}; there are {known}", field.analyzer));
     }
     if !field.boost.is_finite() || field.boost < 0.0 || field.boost > 1000.0 {
-        fault(format!("{path}.boost"), format!("{}, above 0 and at most 1000", field.boost));
+        fault(format!("{path}.boost"), format!("{} is not above 0 and at most 1000", field.boost));
     }
 }
 

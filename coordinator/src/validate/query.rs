@@ -24,7 +24,7 @@ pub fn vector_field<'a>(name: &str, schema: &'a Schema) -> Result<(u32, &'a Vect
                 let names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
                 let words = match names.as_slice() {
                     [] => "the schema has no vector field".to_owned(),
-                    _ => format!("the schema has several: {}; name one", names.join(", ")),
+                    _ => format!("the schema has several vector fields: {}; name one", names.join(", ")),
                 };
                 return Err(ApiError::field(ErrorKind::FieldAmbiguous, "vector_field", words));
             }
@@ -34,7 +34,7 @@ pub fn vector_field<'a>(name: &str, schema: &'a Schema) -> Result<(u32, &'a Vect
     };
     found
         .map(|(index, field)| (index as u32, field))
-        .ok_or_else(|| ApiError::field(ErrorKind::FieldUnknown, "vector_field", format!("no vector field {name:?}")))
+        .ok_or_else(|| ApiError::field(ErrorKind::FieldUnknown, "vector_field", format!("the schema has no vector field {name:?}")))
 }
 
 /// A vector query against its field. `depth` is what the graph is asked for, constant for all pages.
@@ -81,7 +81,7 @@ pub fn keyword_query(
     let mut fields = Vec::new();
     for (index, name) in field_names.iter().enumerate() {
         let found = schema.texts.iter().position(|field| field.name == *name).ok_or_else(|| {
-            ApiError::field(ErrorKind::FieldUnknown, format!("text_fields[{index}]"), format!("no text field {name:?}"))
+            ApiError::field(ErrorKind::FieldUnknown, format!("text_fields[{index}]"), format!("the schema has no text field {name:?}"))
         })?;
         fields.push(found as u32);
     }
@@ -91,10 +91,12 @@ pub fn keyword_query(
     fields.sort_unstable();
     fields.dedup();
     let options = options.copied().unwrap_or_default();
-    let operator = Operator::try_from(options.operator)
-        .map_err(|_| ApiError::field(ErrorKind::ArgumentInvalid, "keyword.operator", "unknown to this release"))?;
+    let operator = Operator::try_from(options.operator).map_err(|_| {
+        let words = format!("{} is unknown to this release", options.operator);
+        ApiError::field(ErrorKind::ArgumentInvalid, "keyword.operator", words)
+    })?;
     if options.max_terms > MAX_TERMS {
-        let words = format!("{}, at most {MAX_TERMS}", options.max_terms);
+        let words = format!("{} is too many; at most {MAX_TERMS}", options.max_terms);
         return Err(ApiError::field(ErrorKind::ArgumentInvalid, "keyword.max_terms", words));
     }
     let end = text.floor_char_boundary(MAX_TEXT_BYTES.min(text.len()));

@@ -1,7 +1,7 @@
 //! Turns vectors into what a graph holds of them, and queries into what it is asked.
 //!
 //! Not for scores. Invariants: every number that leaves is finite and exact in the graph's element type, so that
-//! usearch's own conversion changes nothing and [`ElementType::identity`] tells which vectors become equal.
+//! usearch's own conversion changes nothing and [`crate::vectors::ElementType::identity`] tells which vectors become equal.
 //!
 //! - Cosine: vectors and queries are normalised, and compared by inner product.
 //! - Dot: the product itself, because a graph of unit vectors (an added element making the lengths equal) found .79 of the

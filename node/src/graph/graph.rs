@@ -9,7 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use usearch::Index;
 
 use crate::graph::encoder::Encoder;
-use crate::graph::{GraphError, GraphParams, footer};
+use crate::graph::footer::Footer;
+use crate::graph::{GraphError, GraphParams};
 use crate::mapped::Blob;
 
 /// A graph over the bytes of its file. Reading it copies no vectors; usearch keeps some 64 bytes of heap a node.
@@ -20,6 +21,7 @@ pub struct Graph {
     encoder: Encoder,
     dims: usize,
     count: usize,
+    strays: Vec<u32>,
 }
 
 impl Graph {
@@ -32,12 +34,12 @@ impl Graph {
     /// [`GraphError::Library`] where usearch refuses it.
     pub fn open(blob: Blob, params: &GraphParams, expected_count: usize, threads: usize) -> Result<Self, GraphError> {
         let count = u32::try_from(expected_count).map_err(|_| GraphError::Corrupt { reason: "too many nodes" })?;
-        let (index_len, scale) = footer::read(&blob, params, count)?;
-        let encoder = Encoder::with_scale(*params, scale).ok_or(GraphError::Corrupt { reason: "impossible scale" })?;
+        let (index_len, footer) = Footer::read(&blob, params, count)?;
+        let encoder = Encoder::with_scale(*params, footer.scale).ok_or(GraphError::Corrupt { reason: "impossible scale" })?;
         let bytes = blob.slice(0..index_len).ok_or(GraphError::Corrupt { reason: "shorter than its footer says" })?;
-        check_metadata(&bytes, params, expected_count)?;
+        check_metadata(&bytes, params, &footer)?;
 
-        let index = Index::new(&params.options()).map_err(GraphError::library("make an index"))?;
+        let index = Index::new(&params.options(footer.distance)).map_err(GraphError::library("make an index"))?;
         // A view keeps the number of threads that was reserved before it.
         index
             .reserve_capacity_and_threads(0, threads.max(1))
@@ -49,7 +51,7 @@ impl Graph {
         index.change_expansion_search(1);
         expect("number of nodes", expected_count, index.size())?;
         expect("number of dimensions", params.dims, index.dimensions())?;
-        Ok(Self { index, _bytes: bytes, encoder, dims: params.dims, count: expected_count })
+        Ok(Self { index, _bytes: bytes, encoder, dims: params.dims, count: expected_count, strays: footer.strays })
     }
 
     /// Nodes in the graph.
@@ -60,6 +62,11 @@ impl Graph {
     /// Whether the graph has no nodes; a graph that was built has some.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Slots, ascending, that searches are not sure to find although they are nodes: a caller scores them besides.
+    pub fn strays(&self) -> &[u32] {
+        &self.strays
     }
 
     /// The slots of up to `depth` nodes near `query`, nearest first as the graph measures it, of those that `predicate`
@@ -106,12 +113,12 @@ impl std::fmt::Debug for Graph {
 }
 
 /// Compares the index's own header with what is expected, before usearch follows anything in it.
-fn check_metadata(bytes: &[u8], params: &GraphParams, count: usize) -> Result<(), GraphError> {
+fn check_metadata(bytes: &[u8], params: &GraphParams, footer: &Footer) -> Result<(), GraphError> {
     let metadata = Index::metadata_from_buffer(bytes).map_err(GraphError::library("read the index's header"))?;
     expect("number of dimensions", params.dims as u64, metadata.dimensions)?;
-    expect("metric", params.metric_kind(), metadata.metric)?;
+    expect("distance", footer.distance, metadata.metric)?;
     expect("element type", params.scalar_kind(), metadata.quantization)?;
-    expect("number of nodes", count as u64, metadata.count_present)?;
+    expect("number of nodes", u64::from(footer.count), metadata.count_present)?;
     expect("number of removed nodes", 0, metadata.count_deleted)?;
     expect("kind of keys", false, metadata.multi)
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -50,23 +51,181 @@ fn exact(metric: Metric, vectors: &[Vec<f32>], query: &[f32], n: usize) -> Vec<u
     scored.into_iter().take(n).map(|(slot, _)| slot).collect()
 }
 
+fn recall(metric: Metric, graph: &Graph, vectors: &[Vec<f32>], queries: &[Vec<f32>]) -> f64 {
+    let mut hits = 0;
+    for query in queries {
+        let found = graph.search(query, 128, None).unwrap();
+        assert_eq!(found.len(), 128);
+        hits += exact(metric, vectors, query, 10).iter().filter(|slot| found.contains(slot)).count();
+    }
+    hits as f64 / (queries.len() * 10) as f64
+}
+
 #[test]
 fn recall_at_ten_is_high_for_every_metric_and_element_type() {
-    let vectors = clustered(1, 2_000, 24, 40);
+    let vectors = clustered(1, 1_500, 24, 40);
     let queries = clustered(2, 50, 24, 40);
     for metric in METRICS {
         for element in ELEMENTS {
             let params = params(24, metric, element);
             let graph = open(&params, &build(&params, &vectors), vectors.len(), 1);
-            let mut hits = 0;
-            for query in &queries {
-                let found = graph.search(query, 128, None).unwrap();
-                assert_eq!(found.len(), 128);
-                hits += exact(metric, &vectors, query, 10).iter().filter(|slot| found.contains(slot)).count();
-            }
-            let recall = hits as f64 / (queries.len() * 10) as f64;
-            eprintln!("{metric:?} {element:?} recall {recall}");
-            if metric != Metric::Dot {assert!(recall >= 0.95, "{metric:?} {element:?}: {recall}");}
+            let recall = recall(metric, &graph, &vectors, &queries);
+            assert!(recall >= 0.95, "{metric:?} {element:?}: {recall}");
         }
+    }
+}
+
+#[test]
+fn lengths_far_from_one_change_nothing() {
+    let vectors = clustered(3, 600, 16, 10);
+    let queries = clustered(4, 30, 16, 10);
+    for metric in METRICS {
+        for element in ELEMENTS {
+            for factor in [1e-15f32, 1e6, 1e15] {
+                let scale = |rows: &[Vec<f32>]| -> Vec<Vec<f32>> {
+                    rows.iter().map(|row| row.iter().map(|x| x * factor).collect()).collect()
+                };
+                let (vectors, queries) = (scale(&vectors), scale(&queries));
+                let params = params(16, metric, element);
+                let graph = open(&params, &build(&params, &vectors), vectors.len(), 1);
+                let recall = recall(metric, &graph, &vectors, &queries);
+                assert!(recall >= 0.95, "{metric:?} {element:?} × {factor}: {recall}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_builds_give_the_same_bytes() {
+    let vectors = clustered(5, 800, 20, 8);
+    for metric in METRICS {
+        let params = params(20, metric, ElementType::BFloat16);
+        assert!(build(&params, &vectors) == build(&params, &vectors), "{metric:?}");
+    }
+}
+
+#[test]
+fn what_is_written_to_a_file_is_what_is_built_in_memory() {
+    let vectors = clustered(6, 100, 8, 4);
+    let params = params(8, Metric::Cosine, ElementType::Float16);
+    let mut builder = GraphBuilder::new(&params, 1, 10.0).unwrap();
+    for (slot, vector) in (0..).zip(&vectors) {
+        builder.add(slot * 3, vector).unwrap();
+    }
+    let built = builder.check().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("graph");
+    built.write_to(&path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), built.to_bytes().unwrap());
+    assert!(built.write_to(&dir.path().join("no/such/folder")).is_err());
+}
+
+#[test]
+fn every_vector_is_found_or_a_stray() {
+    // Near-equal vectors, the worst case for rounded unit vectors under the inner product.
+    let mut rng = StdRng::seed_from_u64(7);
+    let centres = clustered(8, 30, 8, 30);
+    let vectors: Vec<Vec<f32>> = (0..1_500)
+        .map(|at| centres[at % 30].iter().map(|x| x + rng.random_range(-2e-3..2e-3)).collect())
+        .collect();
+    for metric in METRICS {
+        let params = params(8, metric, ElementType::BFloat16);
+        let graph = open(&params, &build(&params, &vectors), vectors.len(), 1);
+        for (slot, vector) in (0u32..).zip(&vectors) {
+            let found = graph.search(vector, 100, None).unwrap();
+            let is_found = found.contains(&slot) || graph.strays().contains(&slot);
+            assert!(is_found || metric == Metric::Dot, "{metric:?} {slot}, strays {}", graph.strays().len());
+        }
+    }
+}
+
+#[test]
+fn only_a_graph_of_the_same_shape_is_opened() {
+    let vectors = clustered(9, 50, 8, 4);
+    let built_with = params(8, Metric::Cosine, ElementType::BFloat16);
+    let bytes = build(&built_with, &vectors);
+    let try_open = |params: &GraphParams, count| Graph::open(Blob::from_bytes(&bytes), params, count, 1);
+    assert!(try_open(&built_with, 50).is_ok());
+    for (params, count) in [
+        (params(9, Metric::Cosine, ElementType::BFloat16), 50),
+        (params(8, Metric::Dot, ElementType::BFloat16), 50),
+        (params(8, Metric::Cosine, ElementType::Float16), 50),
+        (built_with, 49),
+    ] {
+        assert!(matches!(try_open(&params, count), Err(GraphError::Mismatch { .. })), "{params:?} {count}");
+    }
+    let truncated = Blob::from_bytes(&bytes[..bytes.len() - 1]);
+    assert!(matches!(Graph::open(truncated, &built_with, 50, 1), Err(GraphError::Corrupt { .. })));
+}
+
+#[test]
+fn odd_questions_are_answered_or_refused() {
+    let vectors = clustered(10, 50, 8, 4);
+    let params = params(8, Metric::Euclidean, ElementType::Float16);
+    let graph = open(&params, &build(&params, &vectors), 50, 1);
+    let query = &vectors[3];
+    assert_eq!(graph.len(), 50);
+    assert_eq!(graph.search(query, usize::MAX, None).unwrap().len(), 50);
+    assert_eq!(graph.search(query, 0, None).unwrap().len(), 1);
+    assert_eq!(graph.search(&[9e18; 8], 5, None).unwrap().len(), 5);
+    assert!(matches!(graph.search(&query[..7], 5, None), Err(GraphError::Mismatch { .. })));
+    assert!(graph.search(query, 50, Some(&|_| false)).unwrap().is_empty());
+    assert_eq!(graph.search(query, 10, Some(&|slot| slot == 17)).unwrap(), [17]);
+    assert!(matches!(GraphBuilder::new(&params, 0, 1.0).unwrap().finish(), Err(GraphError::Empty)));
+}
+
+#[test]
+fn a_panicking_predicate_is_an_error() {
+    let vectors = clustered(11, 50, 8, 4);
+    let params = params(8, Metric::Cosine, ElementType::BFloat16);
+    let graph = open(&params, &build(&params, &vectors), 50, 1);
+    let result = graph.search(&vectors[0], 5, Some(&|_| panic!("expected by the test")));
+    assert!(matches!(result, Err(GraphError::PredicatePanicked)));
+    assert_eq!(graph.search(&vectors[0], 5, None).unwrap().len(), 5);
+}
+
+#[test]
+fn as_many_searches_run_at_once_as_threads_were_reserved_and_more_are_an_error() {
+    const THREADS: usize = 3;
+    let vectors = clustered(12, 200, 8, 4);
+    let params = params(8, Metric::Cosine, ElementType::BFloat16);
+    let graph = open(&params, &build(&params, &vectors), 200, THREADS);
+    let (entered, all_asked) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+    let calls = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let first = std::cell::Cell::new(true);
+                let hold = |_| {
+                    if first.replace(false) {
+                        entered.wait();
+                        all_asked.wait();
+                    }
+                    true
+                };
+                assert_eq!(graph.search(&vectors[0], 10, Some(&hold)).unwrap().len(), 10);
+                calls.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        entered.wait();
+        let refused = graph.search(&vectors[0], 10, None);
+        all_asked.wait();
+        assert!(matches!(refused, Err(GraphError::Library { .. })), "{refused:?}");
+    });
+    assert_eq!(calls.into_inner(), THREADS);
+    assert_eq!(graph.search(&vectors[0], 10, None).unwrap().len(), 10);
+}
+
+#[test]
+fn an_index_gives_back_what_the_encoder_rounded() {
+    let values = [1.0f32, -0.333, 6.1e-5, 3.0e-8, 5.96e-8, 1e-7, 0.99951, -2.2e-6];
+    for element in ELEMENTS {
+        let params = params(8, Metric::Euclidean, element);
+        let index = builder::empty_index(&params, params.metric_kind(), 1).unwrap();
+        let encoded = encoder::Encoder::for_max_norm(params, 0.9).encode_vector(&values);
+        index.add(0, &encoded).unwrap();
+        let mut held = [0.0f32; 8];
+        assert_eq!(index.get(0, &mut held).unwrap(), 1);
+        assert_eq!(held[..], encoded[..], "{element:?}");
     }
 }

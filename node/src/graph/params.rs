@@ -25,6 +25,7 @@ pub struct GraphParams {
 }
 
 impl GraphParams {
+    /// The distance that graphs are built with at first; see `repair` for the other.
     pub(super) fn metric_kind(&self) -> MetricKind {
         match self.metric {
             Metric::Cosine | Metric::Dot => MetricKind::IP,
@@ -40,10 +41,10 @@ impl GraphParams {
         }
     }
 
-    pub(super) fn options(&self) -> IndexOptions {
+    pub(super) fn options(&self, metric: MetricKind) -> IndexOptions {
         IndexOptions {
             dimensions: self.dims,
-            metric: self.metric_kind(),
+            metric,
             quantization: self.scalar_kind(),
             connectivity: self.connectivity,
             expansion_add: self.expansion_add,
@@ -82,8 +83,8 @@ pub enum GraphError {
         /// What was found.
         reason: &'static str,
     },
-    /// Some vectors cannot be found by themselves, even after repair: do without a graph.
-    #[error("{lost} of {count} vectors cannot be reached in the graph")]
+    /// Too many vectors cannot be found by themselves, even after repair: do without a graph.
+    #[error("{lost} of {count} vectors cannot be found in the graph")]
     Unreachable {
         /// Vectors that are not found.
         lost: usize,

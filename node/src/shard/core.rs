@@ -113,8 +113,9 @@ impl Core {
         self.fresh_since.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < FENCE_AFTER / 2
     }
 
-    pub(super) fn note_fresh(&self) {
-        *self.fresh_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    /// Notes that the log was read to its end after this moment.
+    pub(super) fn note_fresh(&self, moment: Instant) {
+        *self.fresh_since.lock().unwrap_or_else(PoisonError::into_inner) = moment;
     }
 
     /// Loads the shard anew where the cursor is not right behind the published view: something was read and not applied.

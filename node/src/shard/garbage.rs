@@ -1,5 +1,8 @@
 //! What a shard no longer needs, and when it may go: log entries, manifests and segments are kept for a grace time, so that
 //! replicas, older views and slow writers never miss them.
+//!
+//! INV-17: of the covered log entries that are due, the last stays. It is the witness that the log went that far: without it
+//! a store that lost its newest manifest would show the state of the one before, and nothing would tell.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -48,6 +51,11 @@ impl Garbage {
         self.segments.push_back((Instant::now() + grace, segment));
     }
 
+    /// Keeps segments that could not be deleted, to be tried again.
+    pub(super) fn put_back(&mut self, due: Due) {
+        due.segments.into_iter().for_each(|segment| self.dropped(segment));
+    }
+
     /// What may go now.
     pub(super) fn due(&mut self, now: Instant) -> Due {
         let mut due = Due { log_through: self.log.due(now), ..Due::default() };
@@ -66,10 +74,13 @@ impl Garbage {
 }
 
 impl Due {
-    /// Deletes it from the store. What fails stays behind, to be found as an orphan at the next start.
-    pub(super) async fn delete(self, core: &Core) -> Result<(), StoreError> {
-        if let Some(seq) = self.log_through {
-            core.log.delete_through(seq).await?;
+    /// Deletes it from the store.
+    ///
+    /// # Errors
+    /// The store's. Segments that are left then are for [`Garbage::put_back`]; log entries and manifests go with later ones.
+    pub(super) async fn delete(&mut self, core: &Core) -> Result<(), StoreError> {
+        if let Some(witness) = self.log_through {
+            core.log.delete_through(Seq(witness.0.saturating_sub(1))).await?;
         }
         if let Some(version) = self.manifests_before {
             core.manifests.delete_before(version).await?;
@@ -81,9 +92,12 @@ impl Due {
         let newest = core.manifests.newest().await?;
         let named: Vec<String> =
             newest.map(|(_, manifest)| manifest.segments.into_iter().map(|entry| entry.id).collect()).unwrap_or_default();
-        for segment in self.segments.iter().filter(|segment| !named.iter().any(|id| id == segment.as_str())) {
-            core.files.store.delete_prefix(&segment.path(&core.id)).await?;
-            core.files.forget(segment);
+        while let Some(segment) = self.segments.last() {
+            if !named.iter().any(|id| id == segment.as_str()) {
+                core.files.store.delete_prefix(&segment.path(&core.id)).await?;
+                core.files.forget(segment);
+            }
+            self.segments.pop();
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_millis(100);
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// How often segments that were set aside are tried again.
 const QUARANTINE_RETRY: Duration = Duration::from_secs(30);
-/// How often garbage is looked for.
+/// How often garbage is looked for, at most; more often where it is kept for less.
 const GARBAGE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A background job, at most one of a kind at a time.
@@ -46,6 +46,7 @@ impl Job {
 
 /// Runs until the shard is stopped.
 pub(super) async fn maintain(core: Arc<Core>) {
+    let garbage_interval = GARBAGE_INTERVAL.min(core.config.gc_grace).max(TICK);
     let (mut sealing, mut merging) = (Job::default(), Job::default());
     let (mut last_poll, mut last_garbage, mut last_quarantine) = (Instant::now(), Instant::now(), Instant::now());
     while !core.stop.load(Ordering::Relaxed) {
@@ -75,7 +76,7 @@ pub(super) async fn maintain(core: Arc<Core>) {
             let core = Arc::clone(&core);
             merging.task = Some(tokio::spawn(async move { core.merge(chosen).await }));
         }
-        if last_garbage.elapsed() >= GARBAGE_INTERVAL {
+        if last_garbage.elapsed() >= garbage_interval {
             core.collect_garbage().await;
             last_garbage = Instant::now();
         }
@@ -94,12 +95,13 @@ pub(super) async fn maintain(core: Arc<Core>) {
 
 impl Core {
     async fn collect_garbage(&self) {
-        let due = match self.mutation.try_lock() {
+        let mut due = match self.mutation.try_lock() {
             Ok(mut mutation) => mutation.garbage.due(Instant::now()),
             Err(_) => return,
         };
         if let Err(error) = due.delete(self).await {
-            tracing::warn!(shard = %self.id, %error, "garbage could not be deleted");
+            tracing::warn!(shard = %self.id, %error, "garbage could not be deleted and will be tried again");
+            self.mutation.lock().await.garbage.put_back(due);
         }
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::core::{Committed, Core};
+use super::core::{Committed, Core, Mutation};
 use super::manifest_entry::entry_of;
 use super::merge_policy::{SegmentSize, choose_merge};
+use super::seal::Built;
 use crate::error::NodeError;
 use crate::view::{SegmentView, View};
 
@@ -29,7 +30,19 @@ impl Core {
     pub(super) async fn merge(&self, chosen: Vec<Arc<SegmentView>>) -> Result<(), NodeError> {
         let sources = chosen.iter().map(|view| (Arc::clone(view.segment()), Arc::clone(view.dead()))).collect();
         let built = self.build(sources).await?;
+        let id = built.as_ref().map(|built| built.id.clone());
         let mut mutation = self.mutation.lock().await;
+        let outcome = self.install_merged(&mut mutation, chosen, built).await;
+        self.note_unnamed(&mut mutation, id);
+        outcome
+    }
+
+    async fn install_merged(
+        &self,
+        mutation: &mut Mutation,
+        chosen: Vec<Arc<SegmentView>>,
+        built: Option<Built>,
+    ) -> Result<(), NodeError> {
         let view = self.current();
         let now: Vec<_> =
             chosen.iter().filter_map(|old| view.sealed.iter().find(|segment| segment.id() == old.id())).collect();
@@ -50,7 +63,7 @@ impl Core {
             sealed.push(built.view(&self.schema, died_meanwhile));
             added = Some(entry_of(&built.id, &built.files));
         }
-        if self.commit(&mut mutation, view.covered_seq, sealed, added).await? == Committed::Yes {
+        if self.commit(mutation, view.covered_seq, sealed, added).await? == Committed::Yes {
             let view = self.current();
             tracing::info!(
                 shard = %self.id, merged = merged.len(), manifest = view.manifest_version,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use antiphon_store::SegmentId;
 use roaring::RoaringBitmap;
 
-use super::core::{Committed, Core};
+use super::core::{Committed, Core, Mutation};
 use super::manifest_entry::entry_of;
+use super::segment_files::LandError;
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
 use crate::segment::{BuiltSegment, Destination, Segment, SegmentBuilder, merge_segments};
@@ -40,7 +41,14 @@ impl Core {
     async fn seal_view(&self, base: &View) -> Result<(), NodeError> {
         let sources = base.live.iter().map(|view| (Arc::clone(view.segment()), Arc::clone(view.dead()))).collect();
         let built = self.build(sources).await?;
+        let id = built.as_ref().map(|built| built.id.clone());
         let mut mutation = self.mutation.lock().await;
+        let outcome = self.install_sealed(&mut mutation, base, built).await;
+        self.note_unnamed(&mut mutation, id);
+        outcome
+    }
+
+    async fn install_sealed(&self, mutation: &mut Mutation, base: &View, built: Option<Built>) -> Result<(), NodeError> {
         let view = self.current();
         if view.covered_seq != base.covered_seq || !view.quarantined.is_empty() {
             // Another node sealed meanwhile: what it wrote is in force.
@@ -55,7 +63,7 @@ impl Core {
             sealed.push(fresh.with_dead(&dead));
             added = Some(entry_of(&built.id, &built.files));
         }
-        if self.commit(&mut mutation, base.seq, sealed, added).await? == Committed::Yes {
+        if self.commit(mutation, base.seq, sealed, added).await? == Committed::Yes {
             let view = self.current();
             tracing::info!(
                 shard = %self.id, seq = base.seq, manifest = view.manifest_version, segments = view.sealed.len(),
@@ -65,6 +73,17 @@ impl Core {
         mutation.frozen = 0;
         mutation.unsealed_since = (self.current().num_unsealed() > 0).then(std::time::Instant::now);
         Ok(())
+    }
+
+    /// Sees to it that a segment which came into no manifest is deleted in time, from the store and this machine. Where the
+    /// outcome of a commit is unknown, a manifest may name it all the same: that is looked at before it is deleted.
+    pub(super) fn note_unnamed(&self, mutation: &mut Mutation, built: Option<SegmentId>) {
+        if let Some(id) = built
+            && !mutation.entries.contains_key(&id)
+        {
+            self.files.forget(&id);
+            mutation.garbage.orphan(id, self.config.orphan_grace);
+        }
     }
 
     /// Builds a segment from the live rows of others, puts it into the store, and opens it; nothing where no row lives.
@@ -91,17 +110,26 @@ impl Core {
             self.files.forget(&id);
             return Ok(None);
         };
-        self.files.upload(&id, &files).await?;
-        let entry = entry_of(&id, &files);
-        let segment = match self.files.land(&entry, &self.schema, self.threads).await {
+        match self.put_and_land(&id, &files).await {
+            Ok(segment) => Ok(Some(Built { id, files, segment })),
+            Err(error) => {
+                self.note_unnamed(&mut *self.mutation.lock().await, Some(id));
+                Err(error)
+            }
+        }
+    }
+
+    async fn put_and_land(&self, id: &SegmentId, files: &BuiltSegment) -> Result<Arc<Segment>, NodeError> {
+        self.files.upload(id, files).await?;
+        let segment = match self.files.land(&entry_of(id, files), &self.schema, self.threads).await {
             Ok(segment) => Arc::new(segment),
-            Err(super::segment_files::LandError::Damaged(reason)) => return Err(NodeError::Corruption(reason)),
-            Err(super::segment_files::LandError::Node(error)) => return Err(error),
+            Err(LandError::Damaged(reason)) => return Err(NodeError::Corruption(reason)),
+            Err(LandError::Node(error)) => return Err(error),
         };
         if self.files.store.is_local() {
-            self.files.forget(&id);
+            self.files.forget(id);
         }
-        Ok(Some(Built { id, files, segment }))
+        Ok(segment)
     }
 }
 

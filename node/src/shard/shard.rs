@@ -194,6 +194,7 @@ impl Core {
     /// Loads the shard and notes what an earlier process may have left in the store.
     async fn start(&self) -> Result<(), NodeError> {
         let mut mutation = self.mutation.lock().await;
+        let began = Instant::now();
         let recovered = recover::recover(self, &View::empty()).await?;
         mutation.cursor = recovered.cursor;
         mutation.entries = recovered.entries;
@@ -206,19 +207,21 @@ impl Core {
             }
         }
         self.publish(&mut mutation, recovered.view);
-        self.note_fresh();
+        self.note_fresh(began);
         Ok(())
     }
 
     /// Applies what others wrote. Not to be dropped half-way. Cheap where nobody did: one look at the next position of the log, without the lock.
     pub(super) async fn follow(&self) -> Result<(), NodeError> {
         let next = antiphon_store::Seq(self.current().seq).next();
-        if self.is_fresh() && self.log.read(next).await?.is_none() {
+        // Asked once more after the read, for the process may have been stopped meanwhile, and the entry collected.
+        if self.is_fresh() && self.log.read(next).await?.is_none() && self.is_fresh() {
             return Ok(());
         }
         let mut mutation = self.mutation.lock().await;
+        let began = Instant::now();
         self.catch_up(&mut mutation).await?;
-        self.note_fresh();
+        self.note_fresh(began);
         Ok(())
     }
 }

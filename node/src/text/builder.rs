@@ -1,6 +1,6 @@
 //! Builds the text index of one segment, sealed or live.
 //!
-//! Documents get the DocIds 0, 1, 2, … in the order in which they are added: DocId = row (INV: order of rows). The
+//! Documents get the DocIds 0, 1, 2, … in the order in which they are added: DocId = row. The
 //! bundle depends on the documents alone, byte for byte: tantivy's random segment id is replaced.
 
 use std::path::PathBuf;

@@ -14,12 +14,12 @@
 //! 1. The row's own score. Nothing is lost.
 //! 2. A block's maximum. At indexing, tantivy stores for each block the pair (len, tf) with the highest s (average S,
 //!    from the exact number of tokens and all rows of the segment; the idf is the same for all), and at search it
-//!    scores that pair m with g. Let r be the larger of A/S and S/A's effect on any row of the segment: for tf ≥ 1 and
-//!    len ≤ L, the greatest length of a row, (tf + K(A)) / (tf + K(S)) or its inverse, whichever is above 1, is at most
-//!    r = (1 + k1·(1−b) + k1·b·L/min(A, S)) / (1 + k1·(1−b) + k1·b·L/max(A, S)), for it rises with len and falls with
-//!    tf. g and s differ in one direction for all rows: if S ≥ A then g ≤ s ≤ r·g, else s ≤ g ≤ r·s. In the first case,
-//!    for any row x of the block, g(x) ≤ s(x) ≤ s(m) ≤ r·g(m), in the second g(x) ≤ r·s(x) ≤ r·s(m) ≤ r·g(m). So the
-//!    bound is short by at most r. (A stored tf of 255 is read as infinity, which only raises it.)
+//!    scores that pair m with g. For tf ≥ 1 and len ≤ L, the greatest length of a row, the larger of g and s is at most
+//!    r times the smaller, r = (1 + k1·(1−b) + k1·b·L/min(A, S)) / (1 + k1·(1−b) + k1·b·L/max(A, S)): their ratio rises
+//!    with len and falls with tf. Which one is larger is the same for all rows: if S ≥ A then g ≤ s ≤ r·g, else
+//!    s ≤ g ≤ r·s. In the first case, for any row x of the block, g(x) ≤ s(x) ≤ s(m) ≤ r·g(m), in the second
+//!    g(x) ≤ r·s(x) ≤ r·s(m) ≤ r·g(m). So the bound is short by at most r. (A stored tf of 255 is read as infinity,
+//!    which only raises it.)
 //! 3. The term's maximum, used before a block is decoded: g for len = tf = 2,013,265,944, which is at least
 //!    1 / (1 + 0.9/A + 2e-10). A row's tf is at most its true length, but its len is quantised, down to 8/9 of it at
 //!    the worst: g(x) ≤ 1 / (1 + 0.8/A). So the bound is short by at most q = (1 + 0.9/A) / (1 + 0.8/A).

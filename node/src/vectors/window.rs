@@ -60,7 +60,7 @@ pub fn vector_window(
     let depth = depth.max(1);
     if let Some(graph) = graph
         && !exact
-        && search.graph_is_cheaper(depth)
+        && search.graph_is_cheaper(depth, graph.strays().len())
         && search.query_ranks()
         && let Some(nodes) = search.search_graph(graph, depth)?
     {
@@ -79,14 +79,15 @@ struct SegmentSearch<'a> {
 }
 
 impl SegmentSearch<'_> {
-    /// Whether asking the graph is estimated to take less time than scanning the live rows. Depends on the numbers of
-    /// live and dead rows and on the depth alone.
-    fn graph_is_cheaper(&self, depth: usize) -> bool {
+    /// Whether asking the graph is estimated to take less time than scanning the live rows. Depends on the graph, the
+    /// numbers of live and dead rows, and the depth alone.
+    fn graph_is_cheaper(&self, depth: usize, num_strays: usize) -> bool {
         let count = f64::from(self.file.len());
         let dead = self.dead.map_or(0, |dead| dead.range_cardinality(..self.file.num_rows()));
         let live_share = 1.0 - dead as f64 / f64::from(self.file.num_rows().max(1));
         // The graph visits dead nodes as well until it has found enough live ones.
-        live_share > 0.0 && ROWS_PER_CANDIDATE * depth as f64 / live_share < count * live_share
+        let graph_cost = ROWS_PER_CANDIDATE * depth as f64 / live_share + num_strays as f64;
+        live_share > 0.0 && graph_cost < count * live_share
     }
 
     /// Whether the query tells rows apart: under the inner product a zero vector does not.
@@ -103,14 +104,19 @@ impl SegmentSearch<'_> {
         self.file.group_of(node).any(|slot| self.file.row_of_slot(slot).is_some_and(|row| self.is_live(row)))
     }
 
-    /// The graph's `depth` nearest nodes with a live row, or `None` where it finds fewer although there are more:
-    /// deleted neighbours must not hide live ones.
+    /// The graph's `depth` nearest nodes with a live row, and its strays, or `None` where it finds fewer although there
+    /// are more: deleted neighbours must not hide live ones.
     fn search_graph(&self, graph: &Graph, depth: usize) -> Result<Option<Vec<u32>>, VectorError> {
         let predicate = |node: u32| self.node_is_live(node);
         let predicate = self.dead.map(|_| &predicate as &dyn Fn(u32) -> bool);
-        let nodes = graph.search(self.scorer.query(), depth, predicate)?;
-        let complete = nodes.len() >= depth || nodes.len() >= self.live_nodes_up_to(nodes.len() + 1)?;
-        Ok(complete.then_some(nodes))
+        let mut nodes = graph.search(self.scorer.query(), depth, predicate)?;
+        let is_full = nodes.len() >= depth;
+        nodes.sort_unstable();
+        let is_missing = |stray: &&u32| nodes.binary_search(stray).is_err() && self.node_is_live(**stray);
+        let strays: Vec<u32> = graph.strays().iter().filter(is_missing).copied().collect();
+        nodes.extend(strays);
+        let is_complete = is_full || nodes.len() >= self.live_nodes_up_to(nodes.len() + 1)?;
+        Ok(is_complete.then_some(nodes))
     }
 
     /// Counts the nodes with a live row, up to `limit`.

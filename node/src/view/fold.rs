@@ -14,8 +14,8 @@ const FAN_IN: usize = 4;
 /// Rows beyond which a live segment is left alone until it is sealed: what a fold may cost a write is bounded.
 const MAX_FOLDED_ROWS: u64 = 8192;
 
-/// Folds the newest live segments until no run of [`FAN_IN`] of about one size is left. Segments that reach back to
-/// `frozen_seq` or before are left alone: a sealing reads them.
+/// Folds the newest live segments until no run of [`FAN_IN`] of about one size is left. The first `frozen` of them are
+/// left alone: a sealing reads them.
 ///
 /// # Errors
 /// [`SegmentError`] where a segment cannot be built.
