@@ -33,3 +33,16 @@ async fn documents_in_one_page_out() {
     }
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_of_nothing_but_a_vector_are_read_and_sealed() {
+    let server = LocalBuilder::new().small_segments(10).start().await;
+    let client = &server.client;
+    client.create(collection("bare", 1, schema(2, Metric::Dot))).await.unwrap();
+    client.upsert("bare", (0..20).map(|n| document(&format!("d{n}"), &[1.0, n as f32], "")).collect()).await.unwrap();
+    server.settle(|replica| replica.num_live_rows == 0 && replica.num_segments > 0).await;
+    let response = client.search_vector(vector_search(&[0.0, 1.0], options("bare", 1, 2))).await.unwrap();
+    assert_eq!(keys(&response), ["d19", "d18"]);
+    assert_eq!(client.get("bare", &["d3"]).await.unwrap().documents.len(), 1);
+    server.stop().await;
+}

@@ -69,7 +69,7 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
             rules.missing("store", "must be set for this role");
         }
     } else {
-        rules.url("store", &settings.store, &["file", "s3", "gs", "az", "memory"]);
+        rules.url("store", &settings.store, &["file", "s3", "memory"]);
     }
     for node in &settings.nodes {
         rules.url("nodes", node, &["http"]);

