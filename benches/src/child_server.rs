@@ -100,11 +100,11 @@ impl ChildServer {
         self.child.id()
     }
 
-    /// Asks it to stop (SIGTERM) and waits. Returns how long that took.
+    /// Asks it to stop (SIGTERM) and waits, while connections to it go on to be served. Returns how long that took.
     ///
     /// # Errors
     /// Where it does not end in time or in order.
-    pub fn stop(mut self) -> Outcome<Duration> {
+    pub async fn stop(mut self) -> Outcome<Duration> {
         let begun = Instant::now();
         Command::new("kill").arg("-TERM").arg(self.pid().to_string()).status()?;
         loop {
@@ -118,7 +118,7 @@ impl ChildServer {
             if begun.elapsed() > STOP {
                 return Err(format!("the server did not stop within {} s", STOP.as_secs()).into());
             }
-            std::thread::sleep(Duration::from_millis(2));
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 }

@@ -20,7 +20,9 @@ pub fn mend(status: Status) -> Status {
     let words = status.message();
     let kind = match status.code() {
         Code::OutOfRange => ErrorKind::TooLarge,
-        Code::Internal | Code::InvalidArgument | Code::Unknown if is_of_the_message(words) => ErrorKind::MessageMalformed,
+        Code::Internal | Code::InvalidArgument | Code::Unknown if is_of_the_message(words) => {
+            ErrorKind::MessageMalformed
+        }
         Code::Cancelled if words.contains("imeout") => ErrorKind::Deadline,
         Code::Internal | Code::Unknown => ErrorKind::Internal,
         Code::ResourceExhausted => ErrorKind::Overloaded,

@@ -8,8 +8,8 @@ use antiphon_proto::internal::node_service_server::NodeService;
 use antiphon_proto::internal::{
     DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest, DescribeShardResponse, FetchDocumentsRequest,
     FetchDocumentsResponse, Freshness, LookUpDocumentsRequest, LookUpDocumentsResponse, LookedUp, OpenViewRequest,
-    OpenViewResponse, Projection, SearchWindowsRequest, SearchWindowsResponse, ShardRef, ViewChoice, Window,
-    WindowQuery, WriteRequest, WriteResponse, view_choice::Choice, window_query::Query,
+    OpenViewResponse, Projection, SearchWindowsRequest, SearchWindowsResponse, ShardRef, Window,
+    WindowQuery, WriteRequest, WriteResponse, window_query::Query,
 };
 use antiphon_proto::store::log_op::Op;
 use antiphon_proto::{key, v1, vector};
@@ -188,7 +188,7 @@ impl NodeService for NodeServer {
         bounded("rows", request.rows.len())?;
         let shard = self.shard(request.shard, deadline).await?;
         let name = request.view.ok_or_else(|| NodeError::Invalid("no view was named".into()))?;
-        let view = shard.view(&ViewChoice { choice: Some(Choice::Named(name)) }, deadline).await?;
+        let view = shard.kept_view(&name)?;
         let projection = request.projection.unwrap_or_default();
         let documents = request
             .rows

@@ -151,6 +151,7 @@ fn is_leftover(name: &str) -> bool {
 
 /// Removes staging files below `dir` whose age `due` says so. Links are not followed; what vanishes meanwhile is fine.
 fn sweep(dir: &FsPath, due: &dyn Fn(Duration) -> bool) -> io::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "compared with file times, which are the wall clock's")]
     let now = SystemTime::now();
     let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {

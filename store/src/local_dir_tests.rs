@@ -32,6 +32,7 @@ fn in_company_only_old_leftovers_are_swept() {
     let (old, young) = (temp.path().join("a#1"), temp.path().join("b#1"));
     std::fs::write(&old, "x").unwrap();
     std::fs::write(&young, "x").unwrap();
+    #[expect(clippy::disallowed_methods, reason = "file times are the wall clock's")]
     let long_ago = SystemTime::now() - 2 * OLD_LEFTOVER;
     File::options()
         .write(true)

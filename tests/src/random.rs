@@ -49,7 +49,7 @@ impl Random {
     /// One of `num_keys` keys, in any spelling.
     pub fn key(&mut self, num_keys: usize) -> String {
         let number = self.below(num_keys);
-        let stem = ["Doc", "straße", "Ключ", "éclair", "ı", "北京"][if number % 3 == 0 { number / 3 % 6 } else { 0 }];
+        let stem = ["Doc", "straße", "Ключ", "éclair", "ı", "北京"][if number.is_multiple_of(3) { number / 3 % 6 } else { 0 }];
         self.respelled(&format!("{stem}-{number}"))
     }
 

@@ -40,7 +40,11 @@ async fn faults_of_documents_name_the_document_and_the_field() {
         (document("k", &[1.0, f32::NAN], ""), Kind::NotFinite, r#"documents[1].vectors["v"]"#),
         (document("k", &[f32::NEG_INFINITY, 0.0], ""), Kind::NotFinite, r#"documents[1].vectors["v"]"#),
         (document("k", &[0.0, -0.0], ""), Kind::ZeroVector, r#"documents[1].vectors["v"]"#),
-        (with_vector("w", antiphon_proto::vector::to_proto(&[1.0])), Kind::FieldUnknown, r#"documents[1].vectors["w"]"#),
+        (
+            with_vector("w", antiphon_proto::vector::to_proto(&[1.0])),
+            Kind::FieldUnknown,
+            r#"documents[1].vectors["w"]"#,
+        ),
         (with_value("t", value::Kind::Int64(1)), Kind::FieldType, r#"documents[1].fields["t"]"#),
         (with_value("t", value::Kind::Map(ValueMap::default())), Kind::FieldType, r#"documents[1].fields["t"]"#),
         (with_value("", value::Kind::Bool(true)), Kind::ArgumentInvalid, r#"documents[1].fields[""]"#),
@@ -175,7 +179,11 @@ async fn every_fault_of_a_collection_is_named() {
     let many = Schema { texts: (0..65).map(field).collect(), ..Schema::default() };
     refused_for(client.create(collection("many", 1, many)).await, Kind::SchemaInvalid, "collection.schema.texts");
     refused_for(client.create(Collection::default()).await, Kind::SchemaInvalid, "collection.name");
-    refused_for(client.create(collection(&"n".repeat(65), 1, Schema::default())).await, Kind::SchemaInvalid, "collection.name");
+    refused_for(
+        client.create(collection(&"n".repeat(65), 1, Schema::default())).await,
+        Kind::SchemaInvalid,
+        "collection.name",
+    );
     client.create(collection(&"n".repeat(64), 1, Schema::default())).await.unwrap();
     still_serves(client).await;
 }
@@ -184,7 +192,8 @@ async fn every_fault_of_a_collection_is_named() {
 async fn options_out_of_bounds_or_unknown_are_refused() {
     let server = server().await;
     let client = &server.client;
-    let cases: [(&str, fn(&mut SearchOptions)); 5] = [
+    type Change = fn(&mut SearchOptions);
+    let cases: [(&str, Change); 5] = [
         ("options.page_size", |options| options.page_size = 1001),
         ("options.skip", |options| (options.page, options.skip) = (2, 1)),
         ("options.consistency", |options| options.consistency = 3),
@@ -196,10 +205,8 @@ async fn options_out_of_bounds_or_unknown_are_refused() {
         change(&mut options);
         refused_for(client.search_keyword(keyword_search("a", options)).await, Kind::ArgumentInvalid, field);
     }
-    let keyword = |keyword: Keyword| SearchKeywordRequest {
-        keyword: Some(keyword),
-        ..keyword_search("a", options("c", 1, 10))
-    };
+    let keyword =
+        |keyword: Keyword| SearchKeywordRequest { keyword: Some(keyword), ..keyword_search("a", options("c", 1, 10)) };
     let unknown = keyword(Keyword { operator: 9, ..Keyword::default() });
     refused_for(client.search_keyword(unknown).await, Kind::ArgumentInvalid, "keyword.operator");
     let many = keyword(Keyword { max_terms: 65, ..Keyword::default() });
@@ -229,7 +236,8 @@ async fn fusions_are_honoured_or_refused() {
         (weights(&[f64::MAX, f64::MAX]), "fusion.weights"),
     ];
     for (fusion, field) in cases {
-        let request = SearchHybridRequest { fusion: Some(fusion), ..hybrid_search(&[1.0, 0.0], "a", options("c", 1, 5)) };
+        let request =
+            SearchHybridRequest { fusion: Some(fusion), ..hybrid_search(&[1.0, 0.0], "a", options("c", 1, 5)) };
         refused_for(client.search_hybrid(request).await, Kind::ArgumentInvalid, field);
     }
     for method in 0..=5 {

@@ -63,7 +63,8 @@ async fn names_of_a_megabyte_are_refused_in_few_words() {
     let server = server().await;
     let (client, raw) = (&server.client, Raw::connect(&server.url).await);
     let few = 8 << 10;
-    for (stranger, bytes) in [("n", 1 << 20), ("北", 1 << 16), ("\u{1}", 1 << 16), ("\"\\", 1 << 16), ("🦀", 1 << 16)] {
+    for (stranger, bytes) in [("n", 1 << 20), ("北", 1 << 16), ("\u{1}", 1 << 16), ("\"\\", 1 << 16), ("🦀", 1 << 16)]
+    {
         let long = stranger.repeat(bytes / stranger.len());
         refused(client.get_collection(&long).await, Kind::CollectionNotFound);
         refused(client.create(collection(&long, 1, Schema::default())).await, Kind::SchemaInvalid);
@@ -73,14 +74,18 @@ async fn names_of_a_megabyte_are_refused_in_few_words() {
         let answer = raw.call_with(SEARCH, &[], &search).await;
         assert!(answer.num_status_bytes < few, "{} bytes", answer.num_status_bytes);
         let vectors = || [(long.clone(), Vector { kind: None })].into();
-        let documents = (0..5).map(|_| Document { key: "k".into(), vectors: vectors(), ..Document::default() }).collect();
+        let documents =
+            (0..5).map(|_| Document { key: "k".into(), vectors: vectors(), ..Document::default() }).collect();
         let upsert = UpsertDocumentsRequest { collection: "c".into(), documents };
         let answer = raw.call_with(UPSERT, &[], &upsert).await;
         check(&answer.status, Kind::FieldUnknown);
         assert!(answer.num_status_bytes < few, "{} bytes", answer.num_status_bytes);
         let value = Value { kind: Some(value::Kind::Bool(true)) };
         let fields = [(long.clone(), value)].into();
-        refused(client.upsert("c", vec![Document { key: "k".into(), fields, ..Document::default() }]).await, Kind::ArgumentInvalid);
+        refused(
+            client.upsert("c", vec![Document { key: "k".into(), fields, ..Document::default() }]).await,
+            Kind::ArgumentInvalid,
+        );
         let texts = vec![TextField { name: "t".into(), analyzer: long.clone(), boost: 1.0 }; 20];
         refused(client.create(collection("d", 1, Schema { texts, ..Schema::default() })).await, Kind::SchemaInvalid);
         refused(client.get("c", &[long.as_str(); 3]).await, Kind::KeyInvalid);
@@ -225,7 +230,8 @@ async fn many_empty_parts_are_refused_without_much_ado() {
     let answer = raw.call(UPSERT, &[field(1, b"c"), many(2)].concat()).await;
     check(&answer.status, Kind::ArgumentInvalid);
     for method in ["GetDocuments", "DeleteDocuments"] {
-        let answer = raw.call(&format!("antiphon.v1.DocumentService/{method}"), &[field(1, b"c"), many(2)].concat()).await;
+        let answer =
+            raw.call(&format!("antiphon.v1.DocumentService/{method}"), &[field(1, b"c"), many(2)].concat()).await;
         check(&answer.status, Kind::ArgumentInvalid);
     }
     let answer = raw.call(SEARCH, &[field(1, b"a"), field(6, &[field(1, b"c"), many(6)].concat())].concat()).await;

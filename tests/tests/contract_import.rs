@@ -76,7 +76,10 @@ async fn the_first_fault_ends_the_stream_and_what_was_acknowledged_stays() {
         let (counts, end) = import(client, vec![batch("c", &[&key]), bad, batch("c", &["never"])]).await;
         assert_eq!(counts, [1], "{kind:?}");
         check(&end.unwrap(), kind);
-        assert_eq!(client.get("c", &[&key, "good", "bad", "never"]).await.unwrap().missing_keys, ["good", "bad", "never"]);
+        assert_eq!(
+            client.get("c", &[&key, "good", "bad", "never"]).await.unwrap().missing_keys,
+            ["good", "bad", "never"]
+        );
     }
     for name in ["", "nobody"] {
         let (counts, end) = import(client, vec![batch(name, &["k"])]).await;
@@ -105,7 +108,8 @@ async fn an_importer_that_vanishes_loses_nothing_that_was_acknowledged() {
     let server = server().await;
     let client = &server.client;
     let (requests, stream) = tokio::sync::mpsc::channel(1);
-    let mut answers = client.documents.clone().import_documents(ReceiverStream::new(stream)).await.unwrap().into_inner();
+    let mut answers =
+        client.documents.clone().import_documents(ReceiverStream::new(stream)).await.unwrap().into_inner();
     let mut acknowledged = 0;
     for n in 0..20 {
         requests.send(batch("c", &[&format!("v{n}")])).await.unwrap();

@@ -65,7 +65,8 @@ async fn letter_case_tells_keys_apart_only_where_the_schema_says_so() {
     let sensitive = Schema { key_case: KeyCase::CaseSensitive as i32, ..schema(2, Metric::Cosine) };
     client.create(collection("sensitive", 2, sensitive)).await.unwrap();
     client.create(collection("insensitive", 2, schema(2, Metric::Cosine))).await.unwrap();
-    let spellings = ["straße", "STRASSE", "STRAßE", "ı", "I", "i", "İ", "ſ", "s", "\u{212a}", "k", "ς", "σ", "Σ", "ά", "Ά"];
+    let spellings =
+        ["straße", "STRASSE", "STRAßE", "ı", "I", "i", "İ", "ſ", "s", "\u{212a}", "k", "ς", "σ", "Σ", "ά", "Ά"];
     for spelling in spellings {
         for name in ["sensitive", "insensitive"] {
             client.upsert(name, vec![apple(spelling, "x")]).await.unwrap();
@@ -107,8 +108,29 @@ async fn any_key_that_is_not_blank_names_its_document() {
     client.create(collection("c", 2, schema(2, Metric::Cosine))).await.unwrap();
     let longest = ["k".repeat(1024), "🦀".repeat(256), format!("{}a", "ä".repeat(511)), "ɐ".repeat(512)];
     let strange = [
-        "\u{0}", "a\u{0}", "a\u{0}b", "a\nb", " a ", "../../etc/passwd", "a/b", "\u{200b}", "\u{feff}", "\u{202e}", ".", "..",
-        "%2e", "\"", "'; DROP TABLE documents; --", "e\u{301}", "é", "\u{10ffff}", "🦀", "key:1", "-1", "null", "{}",
+        "\u{0}",
+        "a\u{0}",
+        "a\u{0}b",
+        "a\nb",
+        " a ",
+        "../../etc/passwd",
+        "a/b",
+        "\u{200b}",
+        "\u{feff}",
+        "\u{202e}",
+        ".",
+        "..",
+        "%2e",
+        "\"",
+        "'; DROP TABLE documents; --",
+        "e\u{301}",
+        "é",
+        "\u{10ffff}",
+        "🦀",
+        "key:1",
+        "-1",
+        "null",
+        "{}",
     ];
     let keys: Vec<&str> = longest.iter().map(String::as_str).chain(strange).collect();
     let documents: Vec<Document> = keys.iter().map(|key| apple(key, "x")).collect();

@@ -58,7 +58,8 @@ fn fields() -> BTreeMap<String, Value> {
         nested(32, text("deep"), |inner| list(vec![inner])),
     ];
     values.extend([0, 1, -1, i64::MAX, i64::MIN, 1 << 53, (1 << 53) + 1].map(|number| value(Kind::Int64(number))));
-    let doubles = [0.0, -0.0, 1.0, 0.1, f64::MAX, f64::MIN, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, f64::NEG_INFINITY];
+    let doubles =
+        [0.0, -0.0, 1.0, 0.1, f64::MAX, f64::MIN, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, f64::NEG_INFINITY];
     values.extend(doubles.map(|number| value(Kind::Double(number))));
     values.extend(strings.map(text));
     values.into_iter().enumerate().map(|(index, value)| (format!("f{index}"), value)).collect()
@@ -78,7 +79,7 @@ async fn filled(server: &Local) -> Document {
 async fn check_document(server: &Local, expected: &Document) {
     let client = &server.client;
     let got = client.get("c", &["all OF it"]).await.unwrap();
-    assert_eq!(got.documents, [expected.clone()]);
+    assert_eq!(got.documents, std::slice::from_ref(expected));
     let all = SearchOptions { include_vectors: true, ..options("c", 1, 10) };
     let answer = client.search_hybrid(hybrid_search(&[0.0, 1.0, 0.0], "apple", all)).await.unwrap();
     let found = answer.matches.iter().find(|found| found.key == expected.key).unwrap();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../store/tests/conformance/s3.rs"]
-#[allow(dead_code, clippy::expect_used)]
+#[allow(dead_code, unreachable_pub, clippy::print_stdout)]
 mod s3;
 
 use antiphon_proto::v1::Metric;

@@ -143,6 +143,6 @@ async fn line(args: &Args, corpus: &Corpus, shards: u32, queries: &[Query]) -> O
         mib(status_bytes(server.pid(), "RssAnon")?),
         format!("{:.2}", shares.others),
     ];
-    server.stop()?;
+    server.stop().await?;
     Ok(row)
 }

@@ -102,7 +102,7 @@ async fn run(args: &Args) -> Outcome<()> {
     if let Some(last) = samples.last() {
         report.add("RssAnon at the end", mib(last.anon_bytes));
     }
-    server.stop()?;
+    server.stop().await?;
 
     report::print(&report.markdown());
     let curve = curve(&samples, imported.elapsed);

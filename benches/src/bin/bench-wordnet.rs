@@ -404,7 +404,7 @@ async fn restarts(
     note("restarting");
     let (mut starts, mut stops, mut firsts) = (vec![], vec![], vec![]);
     for _ in 0..RESTARTS {
-        stops.push(server.stop()?.as_secs_f64() * 1e3);
+        stops.push(server.stop().await?.as_secs_f64() * 1e3);
         server = args.server.start(data)?;
         starts.push(server.start_time.as_secs_f64() * 1e3);
         let client = Client::connect(&server.url).await?;
@@ -424,6 +424,6 @@ async fn restarts(
         client.search(Search::new(Method::Hybrid, query, options(COLLECTION, 10))).await?;
     }
     report.add("RssAnon after all queries", mib(status_bytes(server.pid(), "RssAnon")?));
-    server.stop()?;
+    server.stop().await?;
     Ok(())
 }

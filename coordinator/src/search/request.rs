@@ -106,7 +106,8 @@ fn resolve_page(law: &PageLaw, options: &SearchOptions) -> Result<PageCut, ApiEr
 /// ARGUMENT_INVALID for options out of bounds or not of the method.
 fn resolve_method(fusion: Option<&Fusion>, lists: &[ListQuery]) -> Result<Method, ApiError> {
     let fusion = fusion.cloned().unwrap_or_default();
-    let fault = |field: &str, words: String| Err(ApiError::field(ErrorKind::ArgumentInvalid, format!("fusion.{field}"), words));
+    let fault =
+        |field: &str, words: String| Err(ApiError::field(ErrorKind::ArgumentInvalid, format!("fusion.{field}"), words));
     let Ok(method) = FusionMethod::try_from(fusion.method) else {
         return fault("method", format!("{} is unknown to this release", fusion.method));
     };

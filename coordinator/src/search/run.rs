@@ -34,11 +34,8 @@ pub async fn run(
             request.warnings.push(no_terms(&query.text));
         }
     }
-    let lists: Vec<Vec<Hit>> = gathered
-        .lists
-        .into_iter()
-        .map(|shards| merge(shards, request.collection.key_rule, request.window))
-        .collect();
+    let lists: Vec<Vec<Hit>> =
+        gathered.lists.into_iter().map(|shards| merge(shards, request.collection.key_rule, request.window)).collect();
     let (ranked, has_more) = rank(&request, &lists)?;
     let mut failures = gathered.failures;
     let mut documents = fetch(cluster, &request, &ranked, &gathered.views, &mut failures, deadline).await?;

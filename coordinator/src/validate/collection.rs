@@ -52,10 +52,16 @@ pub fn check_collection(collection: Collection) -> Result<Collection, ApiError> 
 
 fn check_schema(schema: &Schema, fault: &mut impl FnMut(String, String)) {
     if schema.vectors.len() > MAX_VECTOR_FIELDS {
-        fault("collection.schema.vectors".into(), format!("{} vector fields are too many; at most {MAX_VECTOR_FIELDS}", schema.vectors.len()));
+        fault(
+            "collection.schema.vectors".into(),
+            format!("{} vector fields are too many; at most {MAX_VECTOR_FIELDS}", schema.vectors.len()),
+        );
     }
     if schema.texts.len() > MAX_TEXT_FIELDS {
-        fault("collection.schema.texts".into(), format!("{} text fields are too many; at most {MAX_TEXT_FIELDS}", schema.texts.len()));
+        fault(
+            "collection.schema.texts".into(),
+            format!("{} text fields are too many; at most {MAX_TEXT_FIELDS}", schema.texts.len()),
+        );
     }
     if KeyCase::try_from(schema.key_case).is_err() {
         fault("collection.schema.key_case".into(), format!("{} is unknown to this release", schema.key_case));
@@ -125,7 +131,8 @@ fn with_defaults(mut schema: Schema) -> Schema {
             field.set_element_type(ElementType::Bfloat16);
         }
         let hnsw = field.hnsw.get_or_insert_default();
-        let defaults = [(&mut hnsw.connectivity, 16), (&mut hnsw.expansion_add, 128), (&mut hnsw.expansion_search, 256)];
+        let defaults =
+            [(&mut hnsw.connectivity, 16), (&mut hnsw.expansion_add, 128), (&mut hnsw.expansion_search, 256)];
         for (value, default) in defaults {
             if *value == 0 {
                 *value = default;
@@ -168,8 +175,13 @@ mod tests {
 
     #[test]
     fn defaults_are_filled_in() {
-        let schema = Schema { vectors: vec![vector("v", 2)], texts: vec![TextField { name: "t".into(), ..TextField::default() }], key_case: 0 };
-        let checked = check_collection(Collection { name: "c".into(), schema: Some(schema), ..Collection::default() }).unwrap();
+        let schema = Schema {
+            vectors: vec![vector("v", 2)],
+            texts: vec![TextField { name: "t".into(), ..TextField::default() }],
+            key_case: 0,
+        };
+        let checked =
+            check_collection(Collection { name: "c".into(), schema: Some(schema), ..Collection::default() }).unwrap();
         let schema = checked.schema.unwrap();
         assert_eq!((checked.shard_count, checked.replica_count), (1, 1));
         assert_eq!(schema.vectors[0].hnsw.unwrap().expansion_search, 256);

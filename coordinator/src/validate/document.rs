@@ -1,9 +1,9 @@
 //! Documents and keys as they are written and read.
 
 use antiphon_proto::error::{ApiError, ErrorKind};
+use antiphon_proto::key;
 use antiphon_proto::v1::{Document, Schema, Value, value::Kind};
 use antiphon_proto::vector::{self, VectorFault};
-use antiphon_proto::key;
 use prost::Message;
 
 use super::Faults;
@@ -66,7 +66,11 @@ pub fn check_keys(keys: &[String], most: usize) -> Result<(), ApiError> {
 
 fn count(what: &str, count: usize, most: usize) -> Result<(), ApiError> {
     if count > most {
-        return Err(ApiError::field(ErrorKind::ArgumentInvalid, what, format!("{count} were sent; one request takes at most {most}")));
+        return Err(ApiError::field(
+            ErrorKind::ArgumentInvalid,
+            what,
+            format!("{count} were sent; one request takes at most {most}"),
+        ));
     }
     Ok(())
 }
@@ -99,7 +103,9 @@ fn check_vectors(index: usize, document: &Document, schema: &Schema, faults: &mu
 /// The kind that callers are told of a vector's fault.
 pub(super) fn vector_kind(fault: &VectorFault) -> ErrorKind {
     match fault {
-        VectorFault::Empty | VectorFault::Ragged { .. } | VectorFault::Dimensions { .. } => ErrorKind::DimensionMismatch,
+        VectorFault::Empty | VectorFault::Ragged { .. } | VectorFault::Dimensions { .. } => {
+            ErrorKind::DimensionMismatch
+        }
         VectorFault::NotFinite { .. } | VectorFault::TooLong => ErrorKind::NotFinite,
         VectorFault::Zero => ErrorKind::ZeroVector,
     }
@@ -117,7 +123,11 @@ fn check_fields(index: usize, document: &Document, schema: &Schema, faults: &mut
             faults.add(ErrorKind::ArgumentInvalid, path(), words);
         }
         if depth(value, MAX_DEPTH).is_none() {
-            faults.add(ErrorKind::ArgumentInvalid, path(), format!("lists and maps nest more than {MAX_DEPTH} deep (a timestamp counts as one level)"));
+            faults.add(
+                ErrorKind::ArgumentInvalid,
+                path(),
+                format!("lists and maps nest more than {MAX_DEPTH} deep (a timestamp counts as one level)"),
+            );
         } else if schema.texts.iter().any(|field| field.name == *name) && !is_text(value) {
             faults.add(ErrorKind::FieldType, path(), "a text field holds a string or a list of strings");
         }
@@ -194,7 +204,9 @@ mod tests {
 
     #[test]
     fn values_may_nest_so_deep_and_no_deeper() {
-        let nested = |levels| (0..levels).fold(value(Kind::Bool(true)), |inner, _| value(Kind::List(ValueList { values: vec![inner] })));
+        let nested = |levels| {
+            (0..levels).fold(value(Kind::Bool(true)), |inner, _| value(Kind::List(ValueList { values: vec![inner] })))
+        };
         assert_eq!(depth(&nested(32), MAX_DEPTH), Some(0));
         assert_eq!(depth(&nested(33), MAX_DEPTH), None);
     }

@@ -32,9 +32,9 @@ pub fn vector_field<'a>(name: &str, schema: &'a Schema) -> Result<(u32, &'a Vect
     } else {
         schema.vectors.iter().enumerate().find(|(_, field)| field.name == name)
     };
-    found
-        .map(|(index, field)| (index as u32, field))
-        .ok_or_else(|| ApiError::field(ErrorKind::FieldUnknown, "vector_field", format!("the schema has no vector field {name:?}")))
+    found.map(|(index, field)| (index as u32, field)).ok_or_else(|| {
+        ApiError::field(ErrorKind::FieldUnknown, "vector_field", format!("the schema has no vector field {name:?}"))
+    })
 }
 
 /// A vector query against its field. `depth` is what the graph is asked for, constant for all pages.
@@ -81,7 +81,11 @@ pub fn keyword_query(
     let mut fields = Vec::new();
     for (index, name) in field_names.iter().enumerate() {
         let found = schema.texts.iter().position(|field| field.name == *name).ok_or_else(|| {
-            ApiError::field(ErrorKind::FieldUnknown, format!("text_fields[{index}]"), format!("the schema has no text field {name:?}"))
+            ApiError::field(
+                ErrorKind::FieldUnknown,
+                format!("text_fields[{index}]"),
+                format!("the schema has no text field {name:?}"),
+            )
         })?;
         fields.push(found as u32);
     }

@@ -86,14 +86,6 @@ impl GraphBuilder {
             });
         }
         let checked = repair::make_findable(self.index, &self.params, &self.slots)?;
-        let mut checked = checked;
-        if let Ok(q) = std::env::var("QUART") { let q: f32 = q.parse().unwrap(); let f: f32 = std::env::var("FRAC").unwrap().parse().unwrap();
-            let mut v = vec![0.0f32; self.params.dims];
-            let mut norms: Vec<(f32,u32)> = self.slots.iter().map(|s| { self.index2(&checked.index, *s, &mut v); (crate::vectors::norm(&v), *s) }).collect();
-            norms.sort_by(|a,b| b.0.total_cmp(&a.0));
-            let n = norms.iter().filter(|x| x.0 > norms[0].0 * q).count().min((self.slots.len() as f32 * f) as usize);
-            eprintln!("LONG {n} of {} strays {}", norms.len(), checked.strays.len());
-            checked.strays.extend(norms[..n].iter().map(|x| x.1)); checked.strays.sort(); checked.strays.dedup(); }
         let footer = Footer {
             // Slots are u32 and unlike one another, so they can be counted by one.
             count: self.slots.len() as u32,
@@ -118,7 +110,6 @@ pub struct BuiltGraph {
     num_strays: usize,
 }
 
-impl GraphBuilder { fn index2(&self, i: &Index, s: u32, v: &mut [f32]) { i.get(u64::from(s), v).unwrap(); } }
 impl BuiltGraph {
     /// Vectors that searches of the graph do not find; each search scores them besides.
     pub fn num_strays(&self) -> usize {

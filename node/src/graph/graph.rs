@@ -64,7 +64,7 @@ impl Graph {
         self.count == 0
     }
 
-    /// Slots, ascending, that searches are not sure to find although they are nodes: a caller scores them besides.
+    /// Slots of nodes, ascending, that searches are not sure to find: a caller scores them besides.
     pub fn strays(&self) -> &[u32] {
         &self.strays
     }

@@ -70,7 +70,7 @@ fn recall_at_ten_is_high_for_every_metric_and_element_type() {
             let params = params(24, metric, element);
             let graph = open(&params, &build(&params, &vectors), vectors.len(), 1);
             let recall = recall(metric, &graph, &vectors, &queries);
-            eprintln!("RECALL {recall}"); assert!(recall >= 0.5, "{metric:?} {element:?}: {recall}");
+            assert!(recall >= 0.95, "{metric:?} {element:?}: {recall}");
         }
     }
 }
@@ -89,7 +89,7 @@ fn lengths_far_from_one_change_nothing() {
                 let params = params(16, metric, element);
                 let graph = open(&params, &build(&params, &vectors), vectors.len(), 1);
                 let recall = recall(metric, &graph, &vectors, &queries);
-                eprintln!("RECALL {recall}"); assert!(recall >= 0.5, "{metric:?} {element:?} × {factor}: {recall}");
+                assert!(recall >= 0.95, "{metric:?} {element:?} × {factor}: {recall}");
             }
         }
     }
@@ -134,6 +134,7 @@ fn every_vector_is_found_or_a_stray() {
         for (slot, vector) in (0u32..).zip(&vectors) {
             let found = graph.search(vector, 100, None).unwrap();
             let is_found = found.contains(&slot) || graph.strays().contains(&slot);
+            // Under the inner product a vector is not the best match of itself.
             assert!(is_found || metric == Metric::Dot, "{metric:?} {slot}, strays {}", graph.strays().len());
         }
     }

@@ -28,9 +28,8 @@ impl GraphParams {
     /// The distance that graphs are built with at first; see `repair` for the other.
     pub(super) fn metric_kind(&self) -> MetricKind {
         match self.metric {
-            Metric::Dot if std::env::var("MU").is_ok() => MetricKind::L2sq,
-            Metric::Cosine | Metric::Dot => MetricKind::IP,
-            Metric::Euclidean => MetricKind::L2sq,
+            Metric::Cosine => MetricKind::IP,
+            Metric::Dot | Metric::Euclidean => MetricKind::L2sq,
         }
     }
 

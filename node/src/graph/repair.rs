@@ -3,12 +3,13 @@
 //! Not for a graph that is in use: usearch's viewed indexes cannot be changed. Invariant: an index that leaves here finds
 //! every one of its vectors by itself at a depth of [`DEEPEST`], but for the listed strays.
 //!
-//! HNSW gives no promise that a node can be reached: a node's links to it may all be given up for nearer neighbours. Most
-//! such nodes are found again once they are taken out and put back. Where many are not, the distance does not suit the
-//! data and the graph is built once more: rounding gives unit vectors unequal lengths, which among near-equal vectors
-//! outweigh the angle in the inner product (40% of vectors in clusters of spread 0.001 were lost), not in the Euclidean
-//! distance, which takes half as long again to search; graphs of other metrics get twice the links. What is left are
-//! strays, which a search scores one by one.
+//! HNSW gives no promise that a node can be reached: the links to it may all be given up for nearer neighbours. Most such
+//! nodes are found again once they are taken out and put back. Where many are not, the graph is built once more: for the
+//! cosine by distance instead of inner product, which takes half as long again to search but suits near-equal vectors;
+//! for other metrics with twice the links. What is left are strays, which a search scores one by one.
+//!
+//! Under the inner product of vectors of different lengths, the longest are among the best for many queries and lie
+//! where a graph has few links, so some of them are listed with the strays.
 
 use usearch::{Index, MetricKind};
 
@@ -21,9 +22,6 @@ use crate::vectors::{Metric, kernel};
 const DEPTHS: [usize; 3] = [8, 32, DEEPEST];
 const DEEPEST: usize = 100;
 
-/// By how much usearch's distance of vectors not longer than 1 may differ from ours.
-const TOLERANCE: f32 = 1e-5;
-
 /// How often lost vectors are taken out and put back.
 const ROUNDS: usize = 2;
 
@@ -33,7 +31,10 @@ const FEW: usize = 50;
 /// With one stray in so many vectors, a graph is hardly better than a scan.
 const TOO_MANY: usize = 4;
 
-/// An index, and the slots that it holds but does not find, ascending.
+/// At most so many of the longest vectors, and one in [`FEW`], are listed with the strays.
+const MAX_LONGEST: usize = 1_000;
+
+/// An index, and the slots that are to be scored besides what it finds, ascending.
 pub(super) struct Checked {
     pub(super) index: Index,
     pub(super) strays: Vec<u32>,
@@ -52,6 +53,11 @@ pub(super) fn make_findable(index: Index, params: &GraphParams, slots: &[u32]) -
     }
     if best.strays.len() > count / TOO_MANY {
         return Err(GraphError::Unreachable { lost: best.strays.len(), count });
+    }
+    if params.metric == Metric::Dot {
+        best.strays.extend(longest(&best.index, params, slots)?);
+        best.strays.sort_unstable();
+        best.strays.dedup();
     }
     Ok(best)
 }
@@ -89,7 +95,7 @@ fn find_lost(index: &Index, vector: &mut [f32], slots: &[u32]) -> Result<Vec<u32
     Ok(lost)
 }
 
-/// Whether a search for a node's own vector at [`DEEPEST`] does not find it although it belongs among the found.
+/// Whether a search for a node's own vector, to which nothing is nearer, does not find it.
 fn misses(index: &Index, slot: u32, count: usize, vector: &[f32]) -> Result<bool, GraphError> {
     for depth in DEPTHS {
         let depth = depth.min(count);
@@ -97,15 +103,22 @@ fn misses(index: &Index, slot: u32, count: usize, vector: &[f32]) -> Result<bool
         if found.keys.contains(&u64::from(slot)) {
             return Ok(false);
         }
-        // Under the inner product longer vectors may stand before a vector in its own list: then it is not missed.
-        let own_distance = 1.0 - kernel::squared_norm(vector);
-        let furthest = found.distances.last().copied().unwrap_or(f32::INFINITY);
-        let outdone = found.keys.len() == depth && furthest <= own_distance + TOLERANCE;
-        if index.metric_kind() == MetricKind::IP && outdone {
-            return Ok(false);
-        }
     }
     Ok(true)
+}
+
+/// The longest vectors, where lengths differ: where half of the vectors are not half as long as the longest.
+fn longest(index: &Index, params: &GraphParams, slots: &[u32]) -> Result<Vec<u32>, GraphError> {
+    let mut vector = vec![0.0f32; params.dims];
+    let mut lengths = Vec::with_capacity(slots.len());
+    for &slot in slots {
+        load(index, slot, &mut vector)?;
+        lengths.push((kernel::squared_norm(&vector), slot));
+    }
+    lengths.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let differ = lengths.first().zip(lengths.get(lengths.len() / 2)).is_some_and(|(max, mid)| mid.0 * 4.0 < max.0);
+    lengths.truncate(if differ { MAX_LONGEST.min(slots.len() / FEW) } else { 0 });
+    Ok(lengths.into_iter().map(|(_, slot)| slot).collect())
 }
 
 fn build_once_more(old: &Index, params: &GraphParams, slots: &[u32]) -> Result<Index, GraphError> {

@@ -85,7 +85,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_refuses_and_a_late_turn_is_a_deadline() {
         let pool = Arc::new(SearchPool::new(1, 1));
-        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let (release, wait) = std::sync::mpsc::sync_channel::<()>(1);
         let (long, _guard) = Stop::new(Deadline::after(Duration::from_secs(60)));
         let busy = tokio::spawn({
             let (pool, long) = (Arc::clone(&pool), long.clone());

@@ -131,7 +131,7 @@ impl RowTable {
     }
 
     /// Rows, live and dead.
-    pub fn len(&self) -> u32 {
+    pub fn num_rows(&self) -> u32 {
         self.columns.get().seqs.len() as u32
     }
 
@@ -176,7 +176,7 @@ impl RowTable {
 
     /// The row of a folded key.
     pub fn find(&self, folded: &str) -> Option<u32> {
-        let (mut low, mut high) = (0, self.len());
+        let (mut low, mut high) = (0, self.num_rows());
         while low < high {
             let middle = low + (high - low) / 2;
             match self.compare(middle, folded) {

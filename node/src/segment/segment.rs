@@ -75,7 +75,7 @@ impl Segment {
 
     /// Rows, live and dead.
     pub fn num_rows(&self) -> u32 {
-        self.rows.len()
+        self.rows.num_rows()
     }
 
     /// Keys, positions and token counts.

@@ -123,7 +123,8 @@ impl Core {
         if self.current().seq + 1 == mutation.cursor.next().0 { Ok(()) } else { self.reload(mutation).await }
     }
 
-    /// Loads the newest manifest and the log beyond it. Opened segments are kept where it names them.
+    /// Loads the newest manifest and the log beyond it. Opened segments are kept where it names them, and so are views that
+    /// answers named: searches under way and snapshots go on in them.
     pub(super) async fn reload(&self, mutation: &mut Mutation) -> Result<(), NodeError> {
         let held = self.current();
         let recovered = super::recover::recover(self, &held).await?;
@@ -131,8 +132,14 @@ impl Core {
         mutation.entries = recovered.entries;
         mutation.frozen = 0;
         mutation.garbage.saw_manifest(recovered.view.manifest_version, recovered.view.covered_seq);
-        self.views.clear();
-        self.publish(mutation, recovered.view);
+        if held.name() != recovered.view.name() {
+            self.publish(mutation, recovered.view);
+        } else if held.quarantined != recovered.view.quarantined {
+            // Of the same name and other rows: what was kept under the name must not be mistaken for it.
+            self.views.forget(&held.name());
+            self.publish(mutation, recovered.view);
+        }
+        // Else it shows what the published one shows, with rows at other addresses.
         Ok(())
     }
 

@@ -15,6 +15,8 @@ mod recover;
 mod seal;
 mod segment_files;
 mod shard;
+#[cfg(test)]
+mod shard_tests;
 mod writer;
 
 pub use segment_files::CacheDir;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use antiphon_proto::deadline::Deadline;
-use antiphon_proto::internal::{Freshness, ViewChoice, view_choice::Choice};
+use antiphon_proto::internal::{Freshness, ViewChoice, ViewName, view_choice::Choice};
 use antiphon_proto::store::LogOp;
 use antiphon_store::{Log, LogCursor, Manifests, ShardId, Store};
 use arc_swap::ArcSwap;
@@ -37,7 +37,7 @@ pub struct ShardContext {
 
 /// An open shard. Cheap to share; stops with [`Shard::stop`].
 pub struct Shard {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     writes: mpsc::Sender<PendingWrite>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     stopping: AtomicBool,
@@ -127,22 +127,24 @@ impl Shard {
     /// [`NodeError::ViewExpired`] where a named one is not held; the store's where it had to look for others' writes.
     pub async fn view(&self, choice: &ViewChoice, deadline: Deadline) -> Result<Arc<View>, NodeError> {
         let view = match &choice.choice {
-            Some(Choice::Named(name)) => {
-                let current = self.core.current();
-                if current.name() == *name {
-                    current
-                } else {
-                    self.core.views.find(name).ok_or(NodeError::ViewExpired {
-                        seq: name.seq,
-                        manifest_version: name.manifest_version,
-                    })?
-                }
-            }
+            Some(Choice::Named(name)) => match self.kept_view(name) {
+                Ok(kept) => kept,
+                Err(expired) => Some(self.core.current()).filter(|current| current.name() == *name).ok_or(expired)?,
+            },
             Some(Choice::Fresh(freshness)) => self.fresh(*freshness, deadline).await?,
             None => self.core.current(),
         };
-        self.core.views.keep(&view);
-        Ok(view)
+        Ok(self.core.views.keep(&view))
+    }
+
+    /// The very view that an earlier answer named: another of its name shows the same documents, and may have their rows at
+    /// other addresses.
+    ///
+    /// # Errors
+    /// [`NodeError::ViewExpired`].
+    pub fn kept_view(&self, name: &ViewName) -> Result<Arc<View>, NodeError> {
+        let expired = NodeError::ViewExpired { seq: name.seq, manifest_version: name.manifest_version };
+        self.core.views.find(name).ok_or(expired)
     }
 
     /// The newest view.

@@ -50,6 +50,21 @@ impl ElementType {
         rounded + 0.0
     }
 
+    /// The next number of this type away from zero (`longer`) or towards it, with the same sign; `None` for zero, at the
+    /// ends of the range, and where a step would change the exponent range. Takes what [`ElementType::round`] gives.
+    pub fn neighbor(self, value: f32, longer: bool) -> Option<f32> {
+        // Float16 has wider steps below its smallest normal number.
+        let (step, least) = match self {
+            Self::Float32 => (1, f32::MIN_POSITIVE),
+            Self::Float16 => (1 << 13, f16::MIN_POSITIVE.to_f32()),
+            Self::BFloat16 => (1 << 16, f32::MIN_POSITIVE),
+        };
+        let bits = value.to_bits();
+        let moved = f32::from_bits(if longer { bits.checked_add(step)? } else { bits.checked_sub(step)? });
+        let is_number = value.abs() >= least && moved.abs() >= least && moved.is_finite() && self.round(moved) == moved;
+        is_number.then_some(moved)
+    }
+
     /// A number that two vectors share if and, but for accidents, only if a graph of this type holds them as the same:
     /// with [`Metric::Cosine`] after normalisation, else after rounding to the precision of the type. (The graph scales
     /// the vectors of those metrics into the type's range, so the range does not matter.)
@@ -98,6 +113,18 @@ mod tests {
             assert_eq!(element.round(-0.0).to_bits(), 0);
             let once = element.round(0.123_456_78);
             assert_eq!(element.round(once), once);
+        }
+    }
+
+    #[test]
+    fn neighbors_are_one_step_away() {
+        assert_eq!(ElementType::BFloat16.neighbor(1.0, true), Some(1.0 + 1.0 / 128.0));
+        assert_eq!(ElementType::BFloat16.neighbor(-1.0, false), Some(-1.0 + 1.0 / 256.0));
+        assert_eq!(ElementType::Float16.neighbor(65504.0, true), None);
+        for element in ALL {
+            assert_eq!(element.neighbor(0.0, true), None);
+            let longer = element.neighbor(0.375, true).unwrap_or_default();
+            assert_eq!(element.neighbor(longer, false), Some(0.375));
         }
     }
 

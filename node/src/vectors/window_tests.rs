@@ -99,7 +99,7 @@ fn a_graph_window_has_high_recall_and_true_scores_and_is_the_head_of_longer_ones
             }
         }
         let recall = hits as f64 / (queries.len() * 10) as f64;
-        eprintln!("RECALL {recall}"); assert!(recall >= 0.5, "{metric:?}: {recall}");
+        assert!(recall >= 0.95, "{metric:?}: {recall}");
     }
 }
 
@@ -135,7 +135,7 @@ fn inner_products_keep_their_recall_after_the_longest_have_died() {
         hits += field.model(query, &dead, 10).iter().filter(|scored| window.contains(scored)).count();
     }
     let recall = hits as f64 / (queries.len() * 10) as f64;
-    eprintln!("RECALL {recall}"); assert!(recall >= 0., "{recall}");
+    assert!(recall >= 0.9, "{recall}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn ops_beyond(view: &View, covered_seq: u64) -> HashMap<String, u64> {
     };
     for segment in &view.live {
         let rows = segment.segment().rows();
-        (0..rows.len()).for_each(|row| note(rows.folded_key(row).into_owned(), rows.seq(row)));
+        (0..rows.num_rows()).for_each(|row| note(rows.folded_key(row).into_owned(), rows.seq(row)));
     }
     for (seq, folded) in view.deletes.iter().flat_map(|batch| batch.iter()) {
         note(folded.clone(), *seq);
@@ -70,6 +70,6 @@ fn tombstones_by(segment: &SegmentView, ops: &HashMap<String, u64>) -> RoaringBi
 /// A live segment without the rows that the manifest covers; none where nothing is left.
 fn without_covered(segment: &Arc<SegmentView>, covered_seq: u64) -> Option<Arc<SegmentView>> {
     let rows = segment.segment().rows();
-    let covered: RoaringBitmap = (0..rows.len()).filter(|row| rows.seq(*row) <= covered_seq).collect();
-    (covered.len() < u64::from(rows.len())).then(|| segment.with_dead(&covered))
+    let covered: RoaringBitmap = (0..rows.num_rows()).filter(|row| rows.seq(*row) <= covered_seq).collect();
+    (covered.len() < u64::from(rows.num_rows())).then(|| segment.with_dead(&covered))
 }

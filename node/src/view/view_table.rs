@@ -1,7 +1,7 @@
 //! Views kept for snapshot tokens: for a bounded time, and no more than a bounded number.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use antiphon_proto::internal::ViewName;
@@ -26,14 +26,15 @@ impl ViewTable {
         Self { retention, max_views: max_views.max(1), views: Mutex::default() }
     }
 
-    /// Keeps a view from now on. Where the table is full, the one named longest ago goes.
-    pub fn keep(&self, view: &Arc<View>) {
+    /// Keeps a view from now on, and gives back the one that is kept under its name: this one, or one that was kept before,
+    /// whose row addresses may be in callers' hands. Where the table is full, the one named longest ago goes.
+    pub fn keep(&self, view: &Arc<View>) -> Arc<View> {
         let now = Instant::now();
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.lock();
         let key = (view.seq, view.manifest_version);
         if let Some(kept) = views.get_mut(&key) {
             kept.last_named = now;
-            return;
+            return Arc::clone(&kept.view);
         }
         if views.len() >= self.max_views {
             views.retain(|_, kept| now.duration_since(kept.last_named) < self.retention);
@@ -45,12 +46,22 @@ impl ViewTable {
             }
         }
         views.insert(key, Kept { view: Arc::clone(view), last_named: now });
+        Arc::clone(view)
+    }
+
+    /// Lets go of one.
+    pub fn forget(&self, name: &ViewName) {
+        self.lock().remove(&(name.seq, name.manifest_version));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(u64, u64), Kept>> {
+        self.views.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A kept view.
     pub fn find(&self, name: &ViewName) -> Option<Arc<View>> {
         let now = Instant::now();
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.lock();
         let kept = views.get_mut(&(name.seq, name.manifest_version))?;
         if now.duration_since(kept.last_named) >= self.retention {
             return None;
@@ -62,13 +73,8 @@ impl ViewTable {
     /// Lets go of views that nobody named for the retention time.
     pub fn expire(&self) {
         let now = Instant::now();
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.lock();
         views.retain(|_, kept| now.duration_since(kept.last_named) < self.retention);
-    }
-
-    /// Lets go of all.
-    pub fn clear(&self) {
-        self.views.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -91,6 +97,17 @@ mod tests {
         assert!(table.find(&view(2).name()).is_none());
         assert_eq!(table.find(&view(1).name()).unwrap().seq, 1);
         assert_eq!(table.find(&view(3).name()).unwrap().seq, 3);
+    }
+
+    #[test]
+    fn a_name_means_one_view_while_it_is_kept() {
+        let table = ViewTable::new(Duration::from_secs(60), 2);
+        let (first, again) = (view(1), view(1));
+        assert!(Arc::ptr_eq(&table.keep(&first), &first));
+        assert!(Arc::ptr_eq(&table.keep(&again), &first));
+        table.forget(&first.name());
+        assert!(table.find(&first.name()).is_none());
+        assert!(Arc::ptr_eq(&table.keep(&again), &again));
     }
 
     #[test]

@@ -1,0 +1,215 @@
+//! The same documents give the same answers, bit by bit, however they are spread: over shards, over nodes, over live part and
+//! segments, before and after sealing and merging. Holds for keywords and for exact vector search, so for both together.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use antiphon_proto::v1::*;
+use antiphon_store::Store;
+use antiphon_tests::ask::{Answer, Ask, Stretch};
+use antiphon_tests::corpus::{self, Record};
+use antiphon_tests::local::{Local, LocalBuilder};
+use antiphon_tests::model::{Model, Words};
+use antiphon_tests::random::Random;
+use antiphon_tests::sample::*;
+
+const SHARD_COUNTS: [u32; 4] = [1, 2, 3, 8];
+const PAGE_SIZE: u32 = 7;
+const NUM_PAGES: u32 = 2;
+
+/// Everything that one state of the documents answers: for each question, the pages with their documents.
+type Answers = Vec<(Answer, Vec<Option<Document>>)>;
+
+/// Servers one after the other over one store, with a collection for each number of shards.
+struct Stage {
+    store: Store,
+    server: Local,
+    model: Model,
+    questions: Vec<Record>,
+}
+
+fn name(shards: u32) -> String {
+    format!("shards-{shards}")
+}
+
+impl Stage {
+    async fn open() -> Self {
+        let store = Store::open("memory://").unwrap();
+        let server = unsealed(&store).start().await;
+        for shards in SHARD_COUNTS {
+            server.client.create(collection(&name(shards), shards, corpus::schema())).await.unwrap();
+        }
+        let questions = corpus::records().into_iter().filter(|record| record.is_question).step_by(9).collect();
+        Self { store, server, model: Model::new(corpus::schema()), questions }
+    }
+
+    /// The same data under another server.
+    async fn restart(self, builder: impl FnOnce(&Store) -> LocalBuilder) -> Self {
+        self.server.stop().await;
+        Self { server: builder(&self.store).start().await, ..self }
+    }
+
+    async fn upsert(&mut self, documents: &[Document]) {
+        for shards in SHARD_COUNTS {
+            self.server.client.upsert(&name(shards), documents.to_vec()).await.unwrap();
+        }
+        self.model.upsert(documents);
+    }
+
+    async fn delete(&mut self, keys: &[String]) {
+        let num_deleted = self.model.delete(keys);
+        for shards in SHARD_COUNTS {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            assert_eq!(self.server.client.delete(&name(shards), &keys).await.unwrap().num_deleted, num_deleted);
+        }
+    }
+
+    async fn sealed(&self) {
+        self.server.settle(|replica| replica.num_live_rows == 0).await;
+    }
+
+    /// What every collection answers, if they agree.
+    async fn answers(&self, state: &str) -> Answers {
+        let mut all: Option<Answers> = None;
+        for shards in SHARD_COUNTS {
+            let mut answers = Vec::new();
+            for ask in self.questions.iter().flat_map(asks) {
+                for page in 1..=NUM_PAGES {
+                    let options = SearchOptions { exact: true, text_limit: 20, ..options(&name(shards), page, PAGE_SIZE) };
+                    let response = ask.send(&self.server.client, options).await.unwrap();
+                    answers.push((Answer::from(&response), response.matches.into_iter().map(|found| found.document).collect()));
+                }
+            }
+            match &all {
+                None => all = Some(answers),
+                Some(first) => same(first, &answers, &format!("{state}, {shards} shards")),
+            }
+        }
+        all.unwrap()
+    }
+
+    /// Compares the answers with the model's: keywords bit by bit, vectors as far as float32 sums allow.
+    fn check(&self, answers: &Answers) {
+        let asks = self.questions.iter().flat_map(asks);
+        let pages = asks.flat_map(|ask| (0..NUM_PAGES).map(move |page| (ask.clone(), page)));
+        for ((ask, page), (answer, _)) in pages.zip(answers) {
+            let (start, size) = ((page * PAGE_SIZE) as usize, PAGE_SIZE as usize);
+            match &ask {
+                Ask::Keyword(_) => {
+                    assert_eq!(answer, &ask.answer(&self.model, Stretch { max_result_window: 100, start, size }), "{ask:?}");
+                }
+                Ask::Vector(query) => {
+                    let exact = self.model.vector_list(query).into_iter().skip(start).take(size);
+                    let differences = answer.matches.iter().zip(exact).map(|(a, b)| (a.score.score() - b.score).abs());
+                    assert!(answer.matches.len() == size && differences.fold(0.0, f64::max) < 1e-6, "{answer:?}");
+                }
+                Ask::Hybrid { .. } => {}
+            }
+        }
+    }
+}
+
+fn asks(question: &Record) -> Vec<Ask> {
+    let fused = |method| Ask::fused(&question.vector, &question.text, method);
+    vec![
+        Ask::Keyword(Words::any(&question.text)),
+        Ask::Vector(question.vector.clone()),
+        fused(FusionMethod::TurnTaking),
+        fused(FusionMethod::ReciprocalRank),
+        fused(FusionMethod::RelativeScore),
+    ]
+}
+
+/// Nothing is sealed.
+fn unsealed(store: &Store) -> LocalBuilder {
+    let hours = Duration::from_secs(7_200);
+    LocalBuilder::new().store(store.clone()).node_config(|config| config.sealing.age = hours)
+}
+
+/// Sealed at once, never merged, on three nodes.
+fn sealing(store: &Store) -> LocalBuilder {
+    LocalBuilder::new().store(store.clone()).small_segments(30).nodes(3).node_config(|config| {
+        config.sealing.age = Duration::from_millis(100);
+        config.merging.fan_in = 1_000;
+        config.merging.dead_share = 1.0;
+    })
+}
+
+/// Merged as much as the policy ever does.
+fn merging(store: &Store) -> LocalBuilder {
+    sealing(store).nodes(1).node_config(|config| {
+        config.merging.fan_in = 2;
+        config.merging.dead_share = 0.0;
+        config.merging.idle = Duration::ZERO;
+    })
+}
+
+fn same(one: &Answers, other: &Answers, state: &str) {
+    assert_eq!(one.len(), other.len());
+    for (index, (one, other)) in one.iter().zip(other).enumerate() {
+        assert_eq!(one, other, "answer {index}: {state}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_documents_give_the_same_answers_however_they_are_spread() {
+    let mut random = Random::seeded(31);
+    let mut paragraphs: Vec<Record> = corpus::records().into_iter().filter(|record| !record.is_question).step_by(2).collect();
+    // Equal vectors and equal texts: ties that only keys decide, in the channels of both.
+    for n in (0..paragraphs.len()).step_by(10) {
+        let twin = Record { id: format!("Twin-{n}"), ..paragraphs[n].clone() };
+        paragraphs.push(twin);
+    }
+    let (early, late) = paragraphs.split_at(paragraphs.len() * 2 / 3);
+    let mut stage = Stage::open().await;
+    for batch in early.chunks(100) {
+        stage.upsert(&batch.iter().map(Record::document).collect::<Vec<_>>()).await;
+    }
+    let first = stage.answers("written").await;
+    stage.check(&first);
+
+    stage = stage.restart(sealing).await;
+    same(&first, &stage.answers("replayed from the log by three nodes").await, "replayed");
+    let cluster = stage.server.client.describe_cluster().await.unwrap();
+    let addresses: HashSet<_> = cluster.shards.iter().flat_map(|shard| &shard.replicas).map(|replica| &replica.node_address).collect();
+    assert!(addresses.len() > 1, "all shards are on one node");
+    stage.sealed().await;
+    same(&first, &stage.answers("sealed").await, "sealed");
+
+    let mut last = first;
+    for (round, new) in late.chunks(late.len().div_ceil(2)).enumerate() {
+        // New ones; old ones with another spelling, text and vector; some deleted, some of those written again.
+        let mut documents: Vec<Document> = new.iter().map(Record::document).collect();
+        for n in (round..early.len()).step_by(5) {
+            let other = early[(n * 7 + 1) % early.len()].document();
+            documents.push(Document { key: random.respelled(&early[n].id), ..other });
+        }
+        let dead: Vec<String> = (round..early.len()).step_by(6).map(|n| random.respelled(&early[n].id)).collect();
+        let (before, after) = documents.split_at(documents.len() / 2);
+        stage.upsert(before).await;
+        stage.delete(&dead).await;
+        stage.upsert(after).await;
+        let state = format!("round {round}");
+        let written = stage.answers(&state).await;
+        assert_ne!(last, written, "the writes changed nothing, so nothing is shown");
+        stage.check(&written);
+        stage.sealed().await;
+        same(&written, &stage.answers(&state).await, "sealed after writes");
+        last = written;
+    }
+
+    let num_segments = |cluster: DescribeClusterResponse| -> u64 {
+        cluster.shards.iter().flat_map(|shard| &shard.replicas).map(|replica| replica.num_segments).sum()
+    };
+    let unmerged = num_segments(stage.server.client.describe_cluster().await.unwrap());
+    stage = stage.restart(merging).await;
+    stage.server.settle(|replica| replica.num_live_rows == 0 && replica.num_deleted == 0 && replica.num_segments == 1).await;
+    let merged = num_segments(stage.server.client.describe_cluster().await.unwrap());
+    assert!(merged < unmerged, "{unmerged} segments became {merged}");
+    same(&last, &stage.answers("merged").await, "merged");
+    stage = stage.restart(|store| unsealed(store).nodes(3)).await;
+    same(&last, &stage.answers("merged, on three nodes").await, "merged, on three nodes");
+    stage.server.stop().await;
+}
