@@ -105,7 +105,7 @@ table! {
         /// Most matches on a page. 1 to 10,000.
         max_page_size: u32 = 1000,
         /// Most bytes of a request. 65,536 to 1,073,741,824.
-        max_message_bytes: u64 = 32 << 20,
+        max_message_bytes: u64 = 16 << 20,
         /// Most bytes of an answer to a search or a get; clients often take no more than 4 MiB. 65,536 to 1,073,741,824.
         max_response_bytes: u64 = 4 << 20,
         /// Threads that search; 0 means as many as there are cores. At most 1,024.

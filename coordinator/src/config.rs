@@ -23,7 +23,7 @@ impl Default for CoordinatorConfig {
     fn default() -> Self {
         Self {
             law: PageLaw { max_result_window: 100, max_page_size: 1000 },
-            max_message_bytes: 32 << 20,
+            max_message_bytes: 16 << 20,
             max_response_bytes: 4 << 20,
             default_timeout: Duration::from_secs(30),
             catalog_interval: Duration::from_secs(1),

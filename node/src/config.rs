@@ -22,6 +22,8 @@ pub struct NodeConfig {
     pub max_unsealed_bytes: u64,
     /// Writes of a shard that wait to be appended; one more is OVERLOADED.
     pub write_queue: usize,
+    /// Bytes of them; a write beyond is OVERLOADED.
+    pub write_queue_bytes: u64,
     /// Bytes of writes that one log object takes.
     pub group_bytes: usize,
     /// Longest that the first write of a group waits for others. Writes that arrive while an append is under way join the
@@ -80,6 +82,7 @@ impl Default for NodeConfig {
             max_unsealed_rows: 131_072,
             max_unsealed_bytes: 512 << 20,
             write_queue: 1024,
+            write_queue_bytes: 128 << 20,
             group_bytes: 8 << 20,
             linger: Duration::ZERO,
             sealing: SealingConfig { rows: 32_768, bytes: 128 << 20, age: Duration::from_secs(30) },

@@ -47,6 +47,9 @@ pub enum NodeError {
     /// The request is not of the protocol.
     #[error("{0}")]
     Invalid(String),
+    /// The answer would be larger than the protocol takes.
+    #[error("{0}")]
+    TooLarge(String),
     /// The node is stopping.
     #[error("the node is stopping")]
     ShuttingDown,
@@ -74,6 +77,7 @@ impl NodeError {
             NodeError::Deadline { .. } => ErrorKind::Deadline,
             NodeError::Cancelled => ErrorKind::Cancelled,
             NodeError::Invalid(_) => ErrorKind::ArgumentInvalid,
+            NodeError::TooLarge(_) => ErrorKind::TooLarge,
             NodeError::ShuttingDown => ErrorKind::ShuttingDown,
             NodeError::Corruption(_) => ErrorKind::Corruption,
             NodeError::DiskFull => ErrorKind::DiskFull,

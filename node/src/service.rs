@@ -14,6 +14,7 @@ use antiphon_proto::internal::{
 use antiphon_proto::store::log_op::Op;
 use antiphon_proto::{key, v1, vector};
 use futures::future::try_join_all;
+use prost::Message;
 use tonic::{Request, Response, Status};
 
 use crate::error::NodeError;
@@ -26,6 +27,8 @@ use crate::view::{RowAddress, View, wire_metric};
 
 /// Most queries, rows or keys in one call.
 const MAX_ITEMS: usize = 20_000;
+/// Most bytes of documents in one answer.
+const MAX_ANSWER_BYTES: usize = 128 << 20;
 /// Most matches of one window.
 const MAX_WINDOW: u32 = 100_000;
 
@@ -86,6 +89,22 @@ async fn search(
         None => Err(NodeError::Invalid("an empty query".into())),
     });
     run.await
+}
+
+/// Adds up what an answer holds.
+#[derive(Default)]
+struct AnswerSize(usize);
+
+impl AnswerSize {
+    fn add(&mut self, document: &v1::Document) -> Result<(), NodeError> {
+        self.0 += document.encoded_len();
+        if self.0 > MAX_ANSWER_BYTES {
+            return Err(NodeError::TooLarge(format!(
+                "the documents have more than {MAX_ANSWER_BYTES} bytes: ask for fewer, fewer fields, a text_limit or no vectors"
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// Refuses what must not get into a log: keys that name nothing, vectors that do not fit.
@@ -190,11 +209,13 @@ impl NodeService for NodeServer {
         let name = request.view.ok_or_else(|| NodeError::Invalid("no view was named".into()))?;
         let view = shard.kept_view(&name)?;
         let projection = request.projection.unwrap_or_default();
-        let documents = request
-            .rows
-            .iter()
-            .map(|row| document_at(&view, shard.schema(), RowAddress::decode(*row), &projection))
-            .collect::<Result<_, _>>()?;
+        let mut documents = Vec::with_capacity(request.rows.len());
+        let mut size = AnswerSize::default();
+        for row in &request.rows {
+            let document = document_at(&view, shard.schema(), RowAddress::decode(*row), &projection)?;
+            size.add(&document)?;
+            documents.push(document);
+        }
         Ok(Response::new(FetchDocumentsResponse { documents }))
     }
 
@@ -219,6 +240,7 @@ impl NodeService for NodeServer {
         let schema = shard.schema();
         let projection = request.projection.unwrap_or_default();
         let mut results = Vec::with_capacity(request.keys.len());
+        let mut size = AnswerSize::default();
         for key in &request.keys {
             let document = match view.find(&schema.key_rule.fold(key)) {
                 Some(address) => Some(document_at(&view, schema, address, &projection)?),
@@ -229,6 +251,7 @@ impl NodeService for NodeServer {
                     return Err(NodeError::Corruption(words).into());
                 }
             };
+            document.as_ref().map_or(Ok(()), |document| size.add(document))?;
             results.push(LookedUp { document });
         }
         Ok(Response::new(LookUpDocumentsResponse { results }))

@@ -11,8 +11,8 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, Result,
 };
 
 /// Operations that can be made to fail.
@@ -69,21 +69,13 @@ pub struct FailingStore {
 impl FailingStore {
     /// A store that does what `inner` does.
     pub fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self {
-            inner,
-            plan: Arc::default(),
-        }
+        Self { inner, plan: Arc::default() }
     }
 
     /// Plans that the next `times` operations of the kind `op` on paths that contain `path_contains` come to `fault`.
     /// Of several rules that fit, the one planned first is used up first.
     pub fn plan(&self, op: Op, path_contains: &str, times: usize, fault: Fault) {
-        self.locked().rules.push(Rule {
-            op,
-            path_contains: path_contains.to_owned(),
-            times,
-            fault,
-        });
+        self.locked().rules.push(Rule { op, path_contains: path_contains.to_owned(), times, fault });
     }
 
     /// Plans that everything is refused after `operations` more of any kind: the store as a process sees it that dies at
@@ -108,10 +100,7 @@ impl FailingStore {
     /// How many operations of the kind `op` were begun on paths that contain `path_contains`.
     pub fn calls(&self, op: Op, path_contains: &str) -> usize {
         let plan = self.locked();
-        plan.calls
-            .iter()
-            .filter(|(called, path)| *called == op && path.contains(path_contains))
-            .count()
+        plan.calls.iter().filter(|(called, path)| *called == op && path.contains(path_contains)).count()
     }
 
     fn locked(&self) -> MutexGuard<'_, Plan> {
@@ -130,9 +119,7 @@ impl FailingStore {
             Some(left) => *left -= 1,
             None => {}
         }
-        let fits = |rule: &&mut Rule| {
-            rule.op == op && rule.times > 0 && path.contains(&rule.path_contains)
-        };
+        let fits = |rule: &&mut Rule| rule.op == op && rule.times > 0 && path.contains(&rule.path_contains);
         let rule = plan.rules.iter_mut().find(fits)?;
         rule.times -= 1;
         Some(rule.fault)
@@ -171,10 +158,7 @@ impl FailingStore {
 }
 
 fn planned() -> object_store::Error {
-    object_store::Error::Generic {
-        store: "failing store",
-        source: "a planned fault".into(),
-    }
+    object_store::Error::Generic { store: "failing store", source: "a planned fault".into() }
 }
 
 impl fmt::Display for FailingStore {
@@ -185,22 +169,13 @@ impl fmt::Display for FailingStore {
 
 #[async_trait]
 impl ObjectStore for FailingStore {
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        opts: PutOptions,
-    ) -> Result<PutResult> {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let lose = self.before(Op::Put, location.as_ref()).await?;
         let done = self.inner.put_opts(location, payload, opts).await?;
         if lose { Err(planned()) } else { Ok(done) }
     }
 
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        opts: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         if self.before(Op::Put, location.as_ref()).await? {
             return Err(planned());
         }
@@ -214,10 +189,7 @@ impl ObjectStore for FailingStore {
         self.inner.get_opts(location, options).await
     }
 
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         let this = self.clone();
         locations
             .then(move |location| {
@@ -240,11 +212,7 @@ impl ObjectStore for FailingStore {
         self.listing(prefix, |inner| inner.list(prefix))
     }
 
-    fn list_with_offset(
-        &self,
-        prefix: Option<&Path>,
-        offset: &Path,
-    ) -> BoxStream<'static, Result<ObjectMeta>> {
+    fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
         self.listing(prefix, |inner| inner.list_with_offset(prefix, offset))
     }
 

@@ -18,8 +18,7 @@ fn layout_is_as_documented() {
         1, 0, // version
         0, 0, // flags
         5, 0, 0, 0, 0, 0, 0, 0, // body bytes
-        b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'8', b'9', b'a', b'b', b'c', b'd', b'e',
-        b'f', // nonce
+        b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'8', b'9', b'a', b'b', b'c', b'd', b'e', b'f', // nonce
         0x4b, 0x89, 0x45, 0x9e, // CRC-32 of the path
         0x86, 0xa6, 0x10, 0x36, // CRC-32 of the body
         0x31, 0xd2, 0x1e, 0x6b, // CRC-32 of the 40 bytes above
@@ -47,10 +46,7 @@ fn every_truncation_is_an_error() {
         assert!(decode(Kind::Log, 1, PATH, bytes.slice(..len)).is_err(), "{len}");
     }
     let longer = [&bytes[..], b"x"].concat();
-    assert!(matches!(
-        decode(Kind::Log, 1, PATH, longer.into()),
-        Err(FrameError::Length { .. })
-    ));
+    assert!(matches!(decode(Kind::Log, 1, PATH, longer.into()), Err(FrameError::Length { .. })));
 }
 
 #[test]
@@ -59,36 +55,26 @@ fn every_flipped_bit_is_an_error() {
     for bit in 0..bytes.len() * 8 {
         let mut damaged = bytes.to_vec();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        assert!(
-            decode(Kind::Log, u16::MAX, PATH, damaged.into()).is_err(),
-            "bit {bit}"
-        );
+        assert!(decode(Kind::Log, u16::MAX, PATH, damaged.into()).is_err(), "bit {bit}");
     }
 }
 
 #[test]
 fn other_kinds_and_newer_versions_are_refused() {
     let log = encode(Kind::Log, 2, PATH, NONCE, b"x");
-    assert!(matches!(
-        decode(Kind::Manifest, 2, PATH, log.clone()),
-        Err(FrameError::Magic { .. })
-    ));
-    assert_eq!(
-        decode(Kind::Log, 1, PATH, log),
-        Err(FrameError::Version { found: 2, max: 1 })
-    );
+    assert!(matches!(decode(Kind::Manifest, 2, PATH, log.clone()), Err(FrameError::Magic { .. })));
+    assert_eq!(decode(Kind::Log, 1, PATH, log), Err(FrameError::Version { found: 2, max: 1 }));
     let zero = encode(Kind::Log, 0, PATH, NONCE, b"x");
-    assert_eq!(
-        decode(Kind::Log, 1, PATH, zero),
-        Err(FrameError::Version { found: 0, max: 1 })
-    );
+    assert_eq!(decode(Kind::Log, 1, PATH, zero), Err(FrameError::Version { found: 0, max: 1 }));
 }
 
 #[test]
 fn a_frame_under_another_name_is_refused() {
     let bytes = encode(Kind::Log, 1, PATH, NONCE, b"x");
     assert!(decode(Kind::Log, 1, PATH, bytes.clone()).is_ok());
-    for other in ["catalog/00000000000000000002", "catalog/00000000000000000010", "", "collections/u/shards/00000/log/1"] {
+    for other in
+        ["catalog/00000000000000000002", "catalog/00000000000000000010", "", "collections/u/shards/00000/log/1"]
+    {
         assert_eq!(decode(Kind::Log, 1, other, bytes.clone()), Err(FrameError::Place), "{other}");
     }
 }

@@ -32,18 +32,12 @@ pub(crate) async fn create<M: Message + Default>(
 ) -> Result<Outcome<M>, StoreError> {
     let body = message.encode_to_vec();
     if body.len() as u64 > MAX_BODY_BYTES {
-        return Err(StoreError::invalid(
-            path,
-            format!("{} bytes are more than {MAX_BODY_BYTES}", body.len()),
-        ));
+        return Err(StoreError::invalid(path, format!("{} bytes are more than {MAX_BODY_BYTES}", body.len())));
     }
     let nonce: Nonce = rand::random();
     let bytes = frame::encode(kind, kind.version(), path, nonce, &body);
     drop(body);
-    retrying!(
-        store.limits.patience,
-        create_once(store, path, kind, nonce, &bytes)
-    )
+    retrying!(store.limits.patience, create_once(store, path, kind, nonce, &bytes))
 }
 
 async fn create_once<M: Message + Default>(
@@ -71,11 +65,7 @@ async fn create_once<M: Message + Default>(
 ///
 /// # Errors
 /// `Corrupt` if its bytes are not those written, or those of a newer version of Antiphon.
-pub(crate) async fn read<M: Message + Default>(
-    store: &Store,
-    path: &str,
-    kind: Kind,
-) -> Result<Option<M>, StoreError> {
+pub(crate) async fn read<M: Message + Default>(store: &Store, path: &str, kind: Kind) -> Result<Option<M>, StoreError> {
     match read_frame(store, path, kind).await? {
         Some(frame) => message_of(path, frame).map(Some),
         None => Ok(None),
@@ -84,9 +74,9 @@ pub(crate) async fn read<M: Message + Default>(
 
 async fn read_frame(store: &Store, path: &str, kind: Kind) -> Result<Option<Frame>, StoreError> {
     match store.get(path).await? {
-        Some(bytes) => frame::decode(kind, kind.version(), path, bytes)
-            .map(Some)
-            .map_err(|fault| StoreError::corrupt(path, fault)),
+        Some(bytes) => {
+            frame::decode(kind, kind.version(), path, bytes).map(Some).map_err(|fault| StoreError::corrupt(path, fault))
+        }
         None => Ok(None),
     }
 }

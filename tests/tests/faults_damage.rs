@@ -5,7 +5,7 @@
 //! tombstones, and log entries beyond. Each case damages a copy, opens it, and asks everything twice: PARTIAL_REFUSE and
 //! PARTIAL_ALLOW.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -172,7 +172,8 @@ fn searched(outcome: Result<SearchResponse, Status>) -> Answer {
 /// Everything that can be asked of a collection.
 async fn ask(client: &Client, name: &str, partial: Partial) -> Answers {
     let vector = vector_of("query", 0);
-    let options = |page, size| SearchOptions { partial: partial as i32, include_vectors: true, ..options(name, page, size) };
+    let options =
+        |page, size| SearchOptions { partial: partial as i32, include_vectors: true, ..options(name, page, size) };
     let exact = |page, size| SearchOptions { exact: true, ..options(page, size) };
     let names: Vec<String> = (0..KEYS + 1).map(|key| format!("k{key}")).collect();
     let keys: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -247,7 +248,8 @@ fn apply(file: &Path, folder: &Path, damage: &Damage) {
 /// The damages that leave a file there: cuts, additions, flipped bits.
 fn spoilt(folder: &Path, file: &Path, header_bits: usize, random: &mut Random) -> Vec<Damage> {
     let len = std::fs::metadata(folder.join(file)).unwrap().len() as usize;
-    let mut damages: Vec<Damage> = [0, 1, 39, len / 2, len - 1].into_iter().filter(|n| *n < len).map(Damage::Cut).collect();
+    let mut damages: Vec<Damage> =
+        [0, 1, 39, len / 2, len - 1].into_iter().filter(|n| *n < len).map(Damage::Cut).collect();
     damages.push(Damage::Longer);
     let header = (0..header_bits.min(len * 8)).step_by(11).map(Damage::Flip);
     damages.extend(header);
@@ -328,7 +330,8 @@ async fn log_cases(folder: &Path, random: &mut Random) -> Vec<Case> {
         let case = |seq, damage, effect| Case { file: path(seq), damage, effect };
         let (first, last) = (covered + 1, covered + TAIL);
         assert_eq!(names(folder, &dir).last().unwrap(), &Seq(last).name());
-        let elsewhere = |seq: u64| Path::new(&dirs[(index + 1) % dirs.len()].1.path()).join("log").join(Seq(seq).name());
+        let elsewhere =
+            |seq: u64| Path::new(&dirs[(index + 1) % dirs.len()].1.path()).join("log").join(Seq(seq).name());
         let refused = Effect::Refused(collection);
         cases.extend([
             case(covered, Damage::Lost, Effect::None),
@@ -411,7 +414,11 @@ async fn run(prepared: &Prepared, case: &Case) -> Vec<String> {
                         is_refused = true;
                         None
                     }
-                    Answer::Failed(ErrorKind::CollectionNotFound, _) if case.effect == Effect::OneUnknown && *name == "one" => None,
+                    Answer::Failed(ErrorKind::CollectionNotFound, _)
+                        if case.effect == Effect::OneUnknown && *name == "one" =>
+                    {
+                        None
+                    }
                     Answer::Failed(..) => Some(format!("fails: {answer:?}")),
                 };
                 faults.extend(found.map(|found| format!("{name}, {what}, {partial:?}: {found}")));

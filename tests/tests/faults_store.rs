@@ -317,7 +317,8 @@ async fn sealing_merging_and_collecting_survive_a_failure_at_each_of_their_steps
     }
     let runs = stream::iter(cases).map(|(op, path, nth, fault, seed)| async move {
         let outcome = tokio::spawn(failed_once(op, path, nth, fault, seed)).await;
-        let was_met = outcome.unwrap_or_else(|panic| panic!("{fault:?} at the {nth}th {op:?} of {path}, seed {seed}: {panic}"));
+        let was_met =
+            outcome.unwrap_or_else(|panic| panic!("{fault:?} at the {nth}th {op:?} of {path}, seed {seed}: {panic}"));
         (op, path, was_met)
     });
     let mut met: BTreeMap<String, usize> = BTreeMap::new();
@@ -338,7 +339,9 @@ async fn what_failed_work_left_behind_is_collected() {
     let server = busy(store.clone()).start().await;
     let uid = create(&server.client, 1).await;
     let mut oracle = Oracle::new();
-    for (op, path) in [(Op::Put, "/segments/"), (Op::Get, "/segments/"), (Op::Put, "/manifest/"), (Op::Delete, "/segments/")] {
+    for (op, path) in
+        [(Op::Put, "/segments/"), (Op::Get, "/segments/"), (Op::Put, "/manifest/"), (Op::Delete, "/segments/")]
+    {
         failing.plan(op, path, 3, Fault::Delay(Duration::ZERO));
         failing.plan(op, path, 1, Fault::Refuse);
         write_for(&server.client, &mut oracle, Duration::from_millis(500), &mut random.rng).await;

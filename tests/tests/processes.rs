@@ -8,7 +8,9 @@ use antiphon_proto::error::ErrorKind;
 use antiphon_proto::key::shard_of;
 use antiphon_proto::v1::{Metric, Partial, SearchOptions};
 use antiphon_tests::client::{Client, kind_of};
-use antiphon_tests::cluster::{Bucket, ClusterBuilder, DIMENSIONS, Workload, document_of, read_state, vector_of, verify_answers};
+use antiphon_tests::cluster::{
+    Bucket, ClusterBuilder, DIMENSIONS, Workload, document_of, read_state, vector_of, verify_answers,
+};
 use antiphon_tests::local::wait_until;
 use antiphon_tests::model::fold;
 use antiphon_tests::random::Random;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use antiphon_proto::v1::*;
 use antiphon_proto::vector;
 use antiphon_store::Store;
-use antiphon_tests::ask::Ask;
+use antiphon_tests::ask::{Answer, Ask, Stretch};
 use antiphon_tests::client::Client;
 use antiphon_tests::local::{Local, LocalBuilder};
-use antiphon_tests::model::{Words, fold, vector_score};
+use antiphon_tests::model::{Model, Words, fold, vector_score};
 use antiphon_tests::random::Random;
 use antiphon_tests::sample::*;
 use futures::{StreamExt, stream};
@@ -247,4 +247,48 @@ async fn in_many_small_segments_of_two_shards() {
 #[tokio::test(flavor = "multi_thread")]
 async fn under_the_inner_product_in_three_shards() {
     through_all_states(43, 3, Metric::Dot, 300, 40, false).await;
+}
+
+/// Segments of some hundred rows with graphs take long enough to build that writes come meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_writes_go_on_beside_sealing_and_merging() {
+    const NUM_KEYS: usize = 1_500;
+    let mut random = Random::seeded(44);
+    let store = Store::open("memory://").unwrap();
+    let start = || server(&store, 100, Duration::from_millis(50), true).start();
+    let mut local = start().await;
+    let fields = |mut schema: Schema| {
+        schema.texts.push(TextField { name: "u".into(), analyzer: "standard".into(), boost: 1.0 });
+        schema
+    };
+    let schema = fields(schema(DIMS as u32, Metric::Euclidean));
+    local.client.create(collection("c", 2, schema.clone())).await.unwrap();
+    let mut model = Model::new(schema);
+    for round in 0..6 {
+        for _ in 0..25 {
+            let documents: Vec<_> = (0..40).map(|_| random.document(NUM_KEYS, DIMS, Metric::Euclidean)).collect();
+            local.client.upsert("c", documents.clone()).await.unwrap();
+            model.upsert(&documents);
+            let keys: Vec<String> = (0..10).map(|_| random.key(NUM_KEYS)).collect();
+            let deleted = local.client.delete("c", &keys.iter().map(String::as_str).collect::<Vec<_>>()).await.unwrap();
+            assert_eq!(deleted.num_deleted, model.delete(&keys), "round {round}");
+        }
+        if round == 3 {
+            local.stop().await;
+            local = start().await;
+        }
+        if round > 3 {
+            local.settle(|replica| replica.num_live_rows == 0).await;
+        }
+        // All that lives, by its vector and by its words, and nothing else.
+        assert_eq!(local.client.count("c").await.unwrap(), model.len() as u64, "round {round}");
+        for ask in [Ask::Vector(random.vector(DIMS, Metric::Euclidean)), Ask::Keyword(Words::any("red apple yew owl"))] {
+            let options = SearchOptions { exact: true, ..options("c", 1, 1_000) };
+            let answer = Answer::from(&ask.send(&local.client, options).await.unwrap());
+            let expected = ask.answer(&model, Stretch { max_result_window: 15, start: 0, size: 1_000 });
+            assert_eq!(answer.keys(), expected.keys(), "round {round}: {ask:?}");
+            assert!(answer == expected, "round {round}: {ask:?}");
+        }
+    }
+    local.stop().await;
 }

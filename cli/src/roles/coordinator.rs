@@ -40,6 +40,9 @@ pub(super) async fn public_routes(coordinator: &Arc<Coordinator>) -> Result<(Rou
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(PUBLIC_DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .include_reflection_service(false)
+            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET)
     };
     let failed = |error| Failure::of("reflection", &error);
     let (v1, v1alpha) = (reflection().build_v1().map_err(failed)?, reflection().build_v1alpha().map_err(failed)?);

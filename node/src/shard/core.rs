@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Instant;
 
 use antiphon_proto::store::{LogEntry, Manifest, SegmentEntry};
-use antiphon_store::{Commit, FENCE_AFTER, Log, LogCursor, LogPoll, ManifestVersion, Manifests, SegmentId, Seq, ShardId};
+use antiphon_store::{
+    Commit, FENCE_AFTER, Log, LogCursor, LogPoll, ManifestVersion, Manifests, SegmentId, Seq, ShardId,
+};
 use arc_swap::ArcSwap;
 use tokio::sync::Mutex;
 
@@ -81,8 +83,7 @@ impl Core {
 
     /// Applies groups to the published view, folds, and publishes. Returns each group's number of deleted keys.
     pub(super) async fn apply(&self, mutation: &mut Mutation, groups: Vec<OpGroup>) -> Result<Vec<u64>, NodeError> {
-        let (view, schema, threads, frozen) =
-            (self.current(), Arc::clone(&self.schema), self.threads, mutation.frozen);
+        let (view, schema, threads, frozen) = (self.current(), Arc::clone(&self.schema), self.threads, mutation.frozen);
         let work = tokio::task::spawn_blocking(move || {
             let Applied { view, num_deleted } = apply(&view, &schema, groups, threads)?;
             Ok::<_, NodeError>((fold(view, &schema, frozen, threads)?, num_deleted))

@@ -90,8 +90,9 @@ impl Due {
         }
         // A segment that was orphaned here may have been committed elsewhere since.
         let newest = core.manifests.newest().await?;
-        let named: Vec<String> =
-            newest.map(|(_, manifest)| manifest.segments.into_iter().map(|entry| entry.id).collect()).unwrap_or_default();
+        let named: Vec<String> = newest
+            .map(|(_, manifest)| manifest.segments.into_iter().map(|entry| entry.id).collect())
+            .unwrap_or_default();
         while let Some(segment) = self.segments.last() {
             if !named.iter().any(|id| id == segment.as_str()) {
                 core.files.store.delete_prefix(&segment.path(&core.id)).await?;

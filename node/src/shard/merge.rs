@@ -51,12 +51,8 @@ impl Core {
             return Ok(());
         }
         let merged: Vec<_> = chosen.iter().filter_map(|segment| segment.id().cloned()).collect();
-        let mut sealed: Vec<_> = view
-            .sealed
-            .iter()
-            .filter(|segment| segment.id().is_none_or(|id| !merged.contains(id)))
-            .cloned()
-            .collect();
+        let mut sealed: Vec<_> =
+            view.sealed.iter().filter(|segment| segment.id().is_none_or(|id| !merged.contains(id))).cloned().collect();
         let mut added = None;
         if let Some(built) = built {
             let died_meanwhile = died_since(&chosen, &now, built.segment.rows());
@@ -84,9 +80,7 @@ fn died_since(
     pairs
         .flat_map(|(before, now)| {
             let died = now.dead().as_ref() - before.dead().as_ref();
-            died.into_iter()
-                .filter_map(|row| merged.find(&now.segment().rows().folded_key(row)))
-                .collect::<Vec<_>>()
+            died.into_iter().filter_map(|row| merged.find(&now.segment().rows().folded_key(row))).collect::<Vec<_>>()
         })
         .collect()
 }

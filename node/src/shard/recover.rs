@@ -96,7 +96,10 @@ fn without_tombstones(manifest: Manifest) -> Result<HashMap<SegmentId, SegmentEn
         .into_iter()
         .map(|mut entry| {
             entry.tombstones.clear();
-            let id = entry.id.parse().map_err(|error| NodeError::Corruption(format!("a manifest names a segment {error}")))?;
+            let id = entry
+                .id
+                .parse()
+                .map_err(|error| NodeError::Corruption(format!("a manifest names a segment {error}")))?;
             Ok((id, entry))
         })
         .collect()

@@ -48,7 +48,12 @@ impl Core {
         outcome
     }
 
-    async fn install_sealed(&self, mutation: &mut Mutation, base: &View, built: Option<Built>) -> Result<(), NodeError> {
+    async fn install_sealed(
+        &self,
+        mutation: &mut Mutation,
+        base: &View,
+        built: Option<Built>,
+    ) -> Result<(), NodeError> {
         let view = self.current();
         if view.covered_seq != base.covered_seq || !view.quarantined.is_empty() {
             // Another node sealed meanwhile: what it wrote is in force.
@@ -148,5 +153,9 @@ impl Built {
 }
 
 fn io_error(error: std::io::Error) -> NodeError {
-    if error.kind() == std::io::ErrorKind::StorageFull { NodeError::DiskFull } else { NodeError::Internal(error.to_string()) }
+    if error.kind() == std::io::ErrorKind::StorageFull {
+        NodeError::DiskFull
+    } else {
+        NodeError::Internal(error.to_string())
+    }
 }

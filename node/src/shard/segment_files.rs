@@ -141,7 +141,9 @@ impl SegmentFiles {
         });
         match opened.await {
             Ok(Ok(segment)) => Ok(segment),
-            Ok(Err(SegmentError::Map(MapError::Io { source, path }))) if source.kind() != std::io::ErrorKind::NotFound => {
+            Ok(Err(SegmentError::Map(MapError::Io { source, path })))
+                if source.kind() != std::io::ErrorKind::NotFound =>
+            {
                 Err(LandError::Node(NodeError::Internal(format!("{}: {source}", path.display()))))
             }
             Ok(Err(error)) => Err(damaged(crate::error::chain(&error))),

@@ -1,7 +1,7 @@
 //! The handle of a shard.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use antiphon_proto::deadline::Deadline;
@@ -9,6 +9,7 @@ use antiphon_proto::internal::{Freshness, ViewChoice, ViewName, view_choice::Cho
 use antiphon_proto::store::LogOp;
 use antiphon_store::{Log, LogCursor, Manifests, ShardId, Store};
 use arc_swap::ArcSwap;
+use prost::Message;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -41,6 +42,28 @@ pub struct Shard {
     writes: mpsc::Sender<PendingWrite>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     stopping: AtomicBool,
+    queued_bytes: AtomicU64,
+}
+
+/// Counts a write's bytes while it waits.
+struct Queued<'s> {
+    total: &'s AtomicU64,
+    bytes: u64,
+}
+
+impl<'s> Queued<'s> {
+    /// Counts `bytes`; none where that would pass `most`. A single write always fits into an empty queue.
+    fn admit(total: &'s AtomicU64, bytes: u64, most: u64) -> Option<Self> {
+        let before = total.fetch_add(bytes, Ordering::Relaxed);
+        let queued = Self { total, bytes };
+        (before == 0 || before.saturating_add(bytes) <= most).then_some(queued)
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Shard {
@@ -81,7 +104,13 @@ impl Shard {
             tokio::spawn(write_groups(Arc::clone(&core), pending)),
             tokio::spawn(maintain::maintain(Arc::clone(&core))),
         ];
-        Ok(Self { core, writes, tasks: Mutex::new(tasks), stopping: AtomicBool::new(false) })
+        Ok(Self {
+            core,
+            writes,
+            tasks: Mutex::new(tasks),
+            stopping: AtomicBool::new(false),
+            queued_bytes: AtomicU64::new(0),
+        })
     }
 
     /// The schema.
@@ -106,6 +135,10 @@ impl Shard {
         if view.num_unsealed() >= config.max_unsealed_rows || view.live_bytes() >= config.max_unsealed_bytes {
             return overloaded(format!("{} rows wait to be sealed", view.num_unsealed()), 1000);
         }
+        let bytes = ops.iter().map(Message::encoded_len).sum::<usize>() as u64;
+        let Some(_queued) = Queued::admit(&self.queued_bytes, bytes, config.write_queue_bytes) else {
+            return overloaded(format!("{} bytes of writes wait already", config.write_queue_bytes), 200);
+        };
         let (reply, done) = oneshot::channel();
         match self.writes.try_send(PendingWrite { ops, reply }) {
             Ok(()) => {}

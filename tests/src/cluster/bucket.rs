@@ -37,7 +37,10 @@ impl Bucket {
         }
         let started = start_moto();
         let is_required = std::env::var("ANTIPHON_REQUIRE_S3").is_ok_and(|value| value == "1");
-        assert!(started.is_some() || !is_required, "ANTIPHON_REQUIRE_S3=1, but python3 with moto[server] did not start");
+        assert!(
+            started.is_some() || !is_required,
+            "ANTIPHON_REQUIRE_S3=1, but python3 with moto[server] did not start"
+        );
         started
     }
 }
@@ -76,7 +79,8 @@ fn start_moto() -> Option<Bucket> {
 
 fn create_bucket(port: u16) -> Option<()> {
     let mut connection = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    let request = format!("PUT /bucket HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let request =
+        format!("PUT /bucket HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer).ok()?;

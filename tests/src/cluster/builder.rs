@@ -118,7 +118,8 @@ pub struct ResolvedCluster {
 impl ResolvedCluster {
     /// Starts the nodes, then the coordinators, and waits until all serve.
     pub async fn start(self) -> Cluster {
-        let process = |plan: ProcessPlan| ServerProcess::new(&plan.name, plan.args, self.envs.clone(), self.folder.path());
+        let process =
+            |plan: ProcessPlan| ServerProcess::new(&plan.name, plan.args, self.envs.clone(), self.folder.path());
         let mut serves: Vec<_> = self.serves.into_iter().map(process).collect();
         let mut nodes: Vec<_> = self.nodes.into_iter().map(process).collect();
         start_all(&mut serves).await;

@@ -87,7 +87,12 @@ pub async fn verify_answers(
 
 fn newest(collection: &str, page_size: usize) -> SearchOptions {
     let consistency = Consistency::Refresh as i32;
-    SearchOptions { collection: collection.into(), page_size: page_size as u32, consistency, ..SearchOptions::default() }
+    SearchOptions {
+        collection: collection.into(),
+        page_size: page_size as u32,
+        consistency,
+        ..SearchOptions::default()
+    }
 }
 
 fn found(response: &SearchResponse) -> Vec<String> {

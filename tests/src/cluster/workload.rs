@@ -57,7 +57,13 @@ struct Shared {
 impl Workload {
     /// Starts writers into a collection with a vector field `v` of [`DIMENSIONS`] and a text field `t`. None of the servers
     /// is up yet. A request is given up after `timeout`.
-    pub fn start(collection: &str, num_writers: usize, num_targets: usize, timeout: Duration, rng: &mut StdRng) -> Self {
+    pub fn start(
+        collection: &str,
+        num_writers: usize,
+        num_targets: usize,
+        timeout: Duration,
+        rng: &mut StdRng,
+    ) -> Self {
         let shared = Arc::new(Shared {
             collection: collection.to_owned(),
             timeout,
