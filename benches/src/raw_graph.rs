@@ -21,7 +21,7 @@ pub struct GraphOptions {
 
 impl Default for GraphOptions {
     fn default() -> Self {
-        Self { connectivity: 16, expansion_add: 128, expansion_search: 256 }
+        Self { connectivity: 16, expansion_add: 128, expansion_search: 384 }
     }
 }
 

@@ -80,7 +80,7 @@ table! {
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 7700)),
         /// The name of this server, unique in its cluster.
         id: String = "local".to_owned(),
-        /// Nodes that a coordinator asks, as URLs. The other roles don't need it.
+        /// Nodes that a coordinator asks, as host:port or as URLs. The other roles don't need it.
         nodes: Vec<String> = Vec::new(),
         /// Bounds of requests and of the work they cause.
         limits: Limits = Limits::default(),

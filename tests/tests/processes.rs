@@ -134,3 +134,17 @@ async fn over_roles(builder: ClusterBuilder) {
         assert!(process.ended(STOP_TIMEOUT).await.success());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_does_not_hold_up_the_stop() {
+    let mut cluster = ClusterBuilder::serve(1).start().await;
+    let client = cluster.client(0);
+    client.create(collection("c", 1, schema(DIMENSIONS, Metric::Cosine))).await.unwrap();
+    write(&client, "c", 3).await;
+    let told = Instant::now();
+    cluster.serves[0].terminate();
+    let status = cluster.serves[0].ended(STOP_TIMEOUT).await;
+    assert!(status.success(), "{status}");
+    assert!(told.elapsed() < Duration::from_secs(10), "{:?}", told.elapsed());
+    assert!(client.count("c").await.is_err());
+}

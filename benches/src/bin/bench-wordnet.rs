@@ -279,7 +279,7 @@ async fn latencies(args: &Args, raw: &Raw, queries: &[Query], client: &Client, r
         hybrid.p99_ms / (graph.p99_ms + text.p99_ms),
     );
     report.compare(
-        "SearchVector, ms median (raw: usearch, depth 256)",
+        "SearchVector, ms median (raw: usearch, depth 384)",
         ms(vector.p50_ms),
         ms(graph.p50_ms),
         vector.p50_ms / graph.p50_ms,

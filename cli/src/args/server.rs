@@ -27,8 +27,8 @@ pub(crate) struct ServerArgs {
     /// The name of this server, unique in its cluster [default: local].
     #[arg(long, value_name = "NAME")]
     pub(crate) id: Option<String>,
-    /// Nodes that a coordinator asks, as URLs separated by commas.
-    #[arg(long, value_name = "URLS", value_delimiter = ',')]
+    /// A node that a coordinator asks, as host:port or a URL. May be given several times, or several separated by commas.
+    #[arg(long = "node", alias = "nodes", value_name = "ADDRESS", value_delimiter = ',')]
     pub(crate) nodes: Option<Vec<String>>,
     /// Any other setting, as limits.max_page_size=500. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]

@@ -9,8 +9,13 @@ use url::Url;
 use super::layers::{Fault, Origins};
 use super::{Role, Settings};
 
-/// Gives `store` and `cache_dir` their values where they follow from `data`.
+/// Gives `store` and `cache_dir` their values where they follow from `data`, and nodes named as host:port their scheme.
 pub(super) fn fill_in(settings: &mut Settings, role: Role, faults: &mut Vec<Fault>) {
+    for node in &mut settings.nodes {
+        if !node.contains("://") {
+            node.insert_str(0, "http://");
+        }
+    }
     if settings.cache_dir.as_os_str().is_empty() {
         settings.cache_dir = settings.data.join("cache");
     }

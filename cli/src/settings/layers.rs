@@ -183,7 +183,7 @@ fn flags<'a>(args: &ServerArgs, logging: &LoggingArgs) -> impl Iterator<Item = (
         ("cache_dir", "--cache-dir", path(&args.cache_dir)),
         ("listen", "--listen", text(&args.listen)),
         ("id", "--id", text(&args.id)),
-        ("nodes", "--nodes", args.nodes.as_ref().map(list)),
+        ("nodes", "--node", args.nodes.as_ref().map(list)),
         ("logging.filter", "--log", text(&logging.filter)),
         ("logging.format", "--log-format", format),
     ]

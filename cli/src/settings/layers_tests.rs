@@ -106,6 +106,14 @@ fn store_and_cache_follow_the_data_folder() {
 }
 
 #[test]
+fn nodes_may_be_named_as_host_and_port() {
+    let nodes = Some(vec!["a:1".to_owned(), "http://b:2".to_owned()]);
+    let args = ServerArgs { nodes, store: Some("memory://".to_owned()), ..ServerArgs::default() };
+    let settings = load_with(Role::Coordinator, &args, &NO_LOGGING, &|_| None).unwrap();
+    assert_eq!(settings.nodes, ["http://a:1", "http://b:2"]);
+}
+
+#[test]
 fn what_is_printed_reads_back_the_same() {
     let args = ServerArgs { set: vec!["nodes=http://a:1,http://b:2".to_owned()], ..ServerArgs::default() };
     let settings = load_with(Role::Serve, &args, &NO_LOGGING, &|_| None).unwrap();

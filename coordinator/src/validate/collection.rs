@@ -132,7 +132,7 @@ fn with_defaults(mut schema: Schema) -> Schema {
         }
         let hnsw = field.hnsw.get_or_insert_default();
         let defaults =
-            [(&mut hnsw.connectivity, 16), (&mut hnsw.expansion_add, 128), (&mut hnsw.expansion_search, 256)];
+            [(&mut hnsw.connectivity, 16), (&mut hnsw.expansion_add, 128), (&mut hnsw.expansion_search, 384)];
         for (value, default) in defaults {
             if *value == 0 {
                 *value = default;
@@ -184,7 +184,7 @@ mod tests {
             check_collection(Collection { name: "c".into(), schema: Some(schema), ..Collection::default() }).unwrap();
         let schema = checked.schema.unwrap();
         assert_eq!((checked.shard_count, checked.replica_count), (1, 1));
-        assert_eq!(schema.vectors[0].hnsw.unwrap().expansion_search, 256);
+        assert_eq!(schema.vectors[0].hnsw.unwrap().expansion_search, 384);
         assert_eq!((schema.texts[0].analyzer.as_str(), schema.texts[0].boost), ("standard", 1.0));
     }
 }

@@ -150,11 +150,7 @@ impl std::fmt::Debug for BuiltGraph {
 }
 
 /// An index without vectors, for one thread.
-pub(super) fn empty_index(
-    params: &GraphParams,
-    distance: MetricKind,
-    capacity: usize,
-) -> Result<Index, GraphError> {
+pub(super) fn empty_index(params: &GraphParams, distance: MetricKind, capacity: usize) -> Result<Index, GraphError> {
     let index = Index::new(&params.options(distance)).map_err(GraphError::library("make an index"))?;
     reserve(&index, capacity)?;
     Ok(index)

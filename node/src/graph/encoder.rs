@@ -5,7 +5,7 @@
 //!
 //! - Cosine: vectors and queries are normalised, and compared by inner product. That order is the one of nearness only
 //!   while lengths are equal, and among near-equal vectors the lengths after rounding would outweigh the angles: so
-//!   vectors are rounded to keep their length (see [`Encoder::round_unit_vector`]).
+//!   vectors are rounded to keep their length (see `Encoder::round_unit_vector`).
 //! - Euclidean: vectors and queries are scaled by one power of two that brings the longest vector to a length of 0.5 to
 //!   1: an exact change that keeps the order, and keeps float16 in its range.
 //! - Dot: vectors are scaled alike, but compared by distance, and the query is put far out in its direction, where the
@@ -45,7 +45,7 @@ impl Encoder {
 
     /// The encoder of a stored graph, or `None` where no encoder has this scale.
     pub(super) fn with_scale(params: GraphParams, scale: f32) -> Option<Self> {
-        scale.is_normal().then_some(Self { params, scale }).filter(|_| scale > 0.0)
+        (scale.is_normal() && scale > 0.0).then_some(Self { params, scale })
     }
 
     pub(super) fn scale(&self) -> f32 {
@@ -154,7 +154,8 @@ mod tests {
         for element in [ElementType::Float16, ElementType::BFloat16] {
             let encoder = Encoder::for_max_norm(GraphParams { dims: 64, ..params(Metric::Cosine, element) }, 1.0);
             for seed in 1..50u32 {
-                let vector: Vec<f32> = (0..64u32).map(|at| ((seed * 7_919 + at * 104_729) % 1_009) as f32 - 504.5).collect();
+                let vector: Vec<f32> =
+                    (0..64u32).map(|at| ((seed * 7_919 + at * 104_729) % 1_009) as f32 - 504.5).collect();
                 let length = norm(&vector);
                 let encoded = encoder.encode_vector(&vector);
                 assert!((norm(&encoded) - 1.0).abs() < 1e-5, "{}", norm(&encoded));

@@ -35,7 +35,8 @@ impl Graph {
     pub fn open(blob: Blob, params: &GraphParams, expected_count: usize, threads: usize) -> Result<Self, GraphError> {
         let count = u32::try_from(expected_count).map_err(|_| GraphError::Corrupt { reason: "too many nodes" })?;
         let (index_len, footer) = Footer::read(&blob, params, count)?;
-        let encoder = Encoder::with_scale(*params, footer.scale).ok_or(GraphError::Corrupt { reason: "impossible scale" })?;
+        let encoder =
+            Encoder::with_scale(*params, footer.scale).ok_or(GraphError::Corrupt { reason: "impossible scale" })?;
         let bytes = blob.slice(0..index_len).ok_or(GraphError::Corrupt { reason: "shorter than its footer says" })?;
         check_metadata(&bytes, params, &footer)?;
 

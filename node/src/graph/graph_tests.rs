@@ -56,7 +56,10 @@ fn recall(metric: Metric, graph: &Graph, vectors: &[Vec<f32>], queries: &[Vec<f3
     for query in queries {
         let found = graph.search(query, 128, None).unwrap();
         assert_eq!(found.len(), 128);
-        hits += exact(metric, vectors, query, 10).iter().filter(|slot| found.contains(slot) || graph.strays().contains(slot)).count();
+        hits += exact(metric, vectors, query, 10)
+            .iter()
+            .filter(|slot| found.contains(slot) || graph.strays().contains(slot))
+            .count();
     }
     hits as f64 / (queries.len() * 10) as f64
 }
@@ -125,9 +128,8 @@ fn every_vector_is_found_or_a_stray() {
     // Near-equal vectors, the worst case for rounded unit vectors under the inner product.
     let mut rng = StdRng::seed_from_u64(7);
     let centres = clustered(8, 30, 8, 30);
-    let vectors: Vec<Vec<f32>> = (0..1_500)
-        .map(|at| centres[at % 30].iter().map(|x| x + rng.random_range(-2e-3..2e-3)).collect())
-        .collect();
+    let vectors: Vec<Vec<f32>> =
+        (0..1_500).map(|at| centres[at % 30].iter().map(|x| x + rng.random_range(-2e-3..2e-3)).collect()).collect();
     for metric in METRICS {
         let params = params(8, metric, ElementType::BFloat16);
         let graph = open(&params, &build(&params, &vectors), vectors.len(), 1);

@@ -14,7 +14,7 @@ mod repair;
 #[cfg(test)]
 mod graph_tests;
 
+pub use crate::vectors::ElementType;
 pub use builder::{BuiltGraph, GraphBuilder};
 pub use graph::Graph;
-pub use crate::vectors::ElementType;
 pub use params::{GraphError, GraphParams};

@@ -14,7 +14,7 @@ use antiphon_store::{
     Commit, FENCE_AFTER, Log, LogCursor, LogPoll, ManifestVersion, Manifests, SegmentId, Seq, ShardId,
 };
 use arc_swap::ArcSwap;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use super::garbage::Garbage;
 use super::manifest_entry::encode_tombstones;
@@ -39,6 +39,8 @@ pub(super) struct Core {
     pub(super) view: ArcSwap<View>,
     pub(super) views: ViewTable,
     pub(super) stop: Arc<AtomicBool>,
+    /// Told when `stop` is set.
+    pub(super) stopped: Notify,
     pub(super) mutation: Mutex<Mutation>,
     /// When the shard last knew that it was at the log's end by the store's own word.
     pub(super) fresh_since: StdMutex<Instant>,

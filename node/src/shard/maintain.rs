@@ -18,7 +18,7 @@ const QUARANTINE_RETRY: Duration = Duration::from_secs(30);
 /// How often garbage is looked for, at most; more often where it is kept for less.
 const GARBAGE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A background job, at most one of a kind at a time.
+/// A background job, at most one of a kind at a time. Broken off when dropped: what is stopped must not commit any more.
 #[derive(Default)]
 struct Job {
     task: Option<JoinHandle<Result<(), NodeError>>>,
@@ -44,13 +44,24 @@ impl Job {
     }
 }
 
-/// Runs until the shard is stopped.
+impl Drop for Job {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// Runs until the shard is stopped, and ends when its jobs have.
 pub(super) async fn maintain(core: Arc<Core>) {
     let garbage_interval = GARBAGE_INTERVAL.min(core.config.gc_grace).max(TICK);
     let (mut sealing, mut merging) = (Job::default(), Job::default());
     let (mut last_poll, mut last_garbage, mut last_quarantine) = (Instant::now(), Instant::now(), Instant::now());
     while !core.stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(TICK).await;
+        tokio::select! {
+            () = tokio::time::sleep(TICK) => {}
+            () = core.stopped.notified() => break,
+        }
         core.views.expire();
         if last_poll.elapsed() >= core.config.poll_interval {
             if let Err(error) = core.follow().await {
@@ -88,8 +99,10 @@ pub(super) async fn maintain(core: Arc<Core>) {
             last_quarantine = Instant::now();
         }
     }
-    for task in [sealing.task, merging.task].into_iter().flatten() {
+    for task in [sealing.task.take(), merging.task.take()].into_iter().flatten() {
         task.abort();
+        // It was broken off, or had ended: either is fine.
+        let _ = task.await;
     }
 }
 

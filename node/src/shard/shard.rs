@@ -10,7 +10,7 @@ use antiphon_proto::store::LogOp;
 use antiphon_store::{Log, LogCursor, Manifests, ShardId, Store};
 use arc_swap::ArcSwap;
 use prost::Message;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::core::{Core, Mutation};
@@ -36,11 +36,19 @@ pub struct ShardContext {
     pub threads: usize,
 }
 
+/// How long background work may take to end before it is broken off.
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
+
+struct Tasks {
+    writer: JoinHandle<()>,
+    maintenance: JoinHandle<()>,
+}
+
 /// An open shard. Cheap to share; stops with [`Shard::stop`].
 pub struct Shard {
     pub(super) core: Arc<Core>,
     writes: mpsc::Sender<PendingWrite>,
-    tasks: Mutex<Vec<JoinHandle<()>>>,
+    tasks: Mutex<Option<Tasks>>,
     stopping: AtomicBool,
     queued_bytes: AtomicU64,
 }
@@ -94,20 +102,21 @@ impl Shard {
             manifests,
             view: ArcSwap::from_pointee(View::empty()),
             stop: Arc::new(AtomicBool::new(false)),
+            stopped: Notify::new(),
             mutation: Mutex::new(mutation),
             fresh_since: std::sync::Mutex::new(Instant::now()),
             config,
         });
         core.start().await?;
         let (writes, pending) = mpsc::channel(core.config.write_queue.max(1));
-        let tasks = vec![
-            tokio::spawn(write_groups(Arc::clone(&core), pending)),
-            tokio::spawn(maintain::maintain(Arc::clone(&core))),
-        ];
+        let tasks = Tasks {
+            writer: tokio::spawn(write_groups(Arc::clone(&core), pending)),
+            maintenance: tokio::spawn(maintain::maintain(Arc::clone(&core))),
+        };
         Ok(Self {
             core,
             writes,
-            tasks: Mutex::new(tasks),
+            tasks: Mutex::new(Some(tasks)),
             stopping: AtomicBool::new(false),
             queued_bytes: AtomicU64::new(0),
         })
@@ -207,25 +216,35 @@ impl Shard {
         Ok(view)
     }
 
-    /// Stops taking writes, finishes those that wait, and ends the background work. Nothing is sealed: the log has it.
+    /// Stops taking writes, finishes the group under way, and ends the background work: what is returned from writes nothing
+    /// to the store any more. Nothing is sealed: the log has it.
     pub async fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-        self.core.stop.store(true, Ordering::Relaxed);
+        self.core.stop();
         // Behind the lock no group is half written.
         drop(self.core.mutation.lock().await);
-        for task in self.tasks.lock().await.drain(..) {
-            task.abort();
+        let Some(Tasks { writer, mut maintenance }) = self.tasks.lock().await.take() else { return };
+        writer.abort();
+        if tokio::time::timeout(STOP_PATIENCE, &mut maintenance).await.is_err() {
+            maintenance.abort();
         }
+        // Broken off, as was asked.
+        let _ = writer.await;
     }
 }
 
 impl Drop for Shard {
     fn drop(&mut self) {
-        self.core.stop.store(true, Ordering::Relaxed);
+        self.core.stop();
     }
 }
 
 impl Core {
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.stopped.notify_one();
+    }
+
     /// Loads the shard and notes what an earlier process may have left in the store.
     async fn start(&self) -> Result<(), NodeError> {
         let mut mutation = self.mutation.lock().await;

@@ -19,7 +19,13 @@ use crate::view::View;
 
 /// A shard whose background does nothing by itself.
 async fn open(store: &Store) -> Result<Shard, NodeError> {
+    open_sealing(store, u64::MAX).await
+}
+
+/// A shard that seals so many rows.
+async fn open_sealing(store: &Store, rows: u64) -> Result<Shard, NodeError> {
     let mut config = NodeConfig::default();
+    config.sealing.rows = rows;
     config.sealing.age = Duration::from_secs(3600);
     config.merging.idle = Duration::from_secs(3600);
     config.poll_interval = Duration::from_secs(3600);
@@ -49,6 +55,14 @@ async fn write(shard: &Shard, key: &str) -> u64 {
 
 fn has(view: &View, keys: &[&str]) -> bool {
     view.num_docs() == keys.len() as u64 && keys.iter().all(|key| view.find(&key.to_uppercase()).is_some())
+}
+
+/// A store in memory that tries nothing twice, and what makes it fail.
+fn failing_store() -> (Store, FailingStore) {
+    let mut failing = None;
+    let store = Store::open("memory://").unwrap();
+    let store = store.wrapped(|objects| Arc::new(failing.insert(FailingStore::new(objects)).clone()));
+    (store.with_limits(Limits { patience: Duration::ZERO, ..Limits::default() }), failing.unwrap())
 }
 
 async fn collect_log(shard: &Shard) -> bool {
@@ -91,11 +105,7 @@ async fn the_last_covered_log_entry_stays_as_a_witness() {
 #[tokio::test]
 async fn a_log_whose_collection_failed_at_any_step_is_whole_and_is_collected_later() {
     for step in 0..4 {
-        let mut failing = None;
-        let store = Store::open("memory://").unwrap();
-        let store = store.wrapped(|objects| Arc::new(failing.insert(FailingStore::new(objects)).clone()));
-        let store = store.with_limits(Limits { patience: Duration::ZERO, ..Limits::default() });
-        let failing = failing.unwrap();
+        let (store, failing) = failing_store();
         let shard = open(&store).await.unwrap();
         for key in ["a", "b", "c", "d", "e"] {
             write(&shard, key).await;
@@ -112,6 +122,21 @@ async fn a_log_whose_collection_failed_at_any_step_is_whole_and_is_collected_lat
         assert_eq!(log_positions(&shard).await, [Seq(5), Seq(6)]);
         shard.stop().await;
     }
+}
+
+/// A sealing under way went on after the shard was stopped: into a store that others had taken over, or into a collection
+/// whose files had just been deleted.
+#[tokio::test]
+async fn a_shard_that_was_stopped_writes_nothing_more() {
+    let (store, failing) = failing_store();
+    let shard = open_sealing(&store, 1).await.unwrap();
+    failing.plan(StoreOp::Put, "/segments/", 1, Fault::Hang);
+    write(&shard, "a").await;
+    while failing.calls(StoreOp::Put, "/segments/") == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    shard.stop().await;
+    assert_eq!(Arc::strong_count(&shard.core), 1, "something still works on the shard");
 }
 
 /// A call that was dropped between reading the log and applying it left the shard without those writes, and the next

@@ -214,8 +214,7 @@ impl VectorFile {
     /// Whether a graph holds the vector of `slot` itself, and not an earlier one that is equal to it in the graph.
     pub fn is_graph_node(&self, slot: u32) -> bool {
         let duplicates = self.duplicates.as_chunks::<4>().0;
-        slot < self.header.count
-            && duplicates.binary_search_by_key(&slot, |bytes| u32::from_le_bytes(*bytes)).is_err()
+        slot < self.header.count && duplicates.binary_search_by_key(&slot, |bytes| u32::from_le_bytes(*bytes)).is_err()
     }
 
     /// The slots that the graph's node `slot` stands for, ascending: itself and its duplicates.
