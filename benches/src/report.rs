@@ -7,6 +7,10 @@ use serde::Serialize;
 
 use crate::Outcome;
 
+/// Others that use so much of a machine make times mean little: a thread that computes all the time is given less of a
+/// shared core than one that often waits.
+const BUSY_CORES: f64 = 0.15;
+
 /// One line of the table.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Figure {
@@ -53,6 +57,17 @@ impl Report {
     pub fn compare_target(&mut self, figure: &str, ours: String, raw: String, ratio: String, target: &str, met: bool) {
         let (figure, target) = (figure.into(), target.into());
         self.figures.push(Figure { figure, ours, raw, ratio, target, met: Some(met) });
+    }
+
+    /// Withdraws the verdict on the last figure, a matter of time, where other processes used so much of the machine
+    /// meanwhile that it says nothing.
+    pub fn unless_busy(&mut self, others_cores: f64) {
+        if let Some(figure) = self.figures.last_mut()
+            && others_cores > BUSY_CORES
+        {
+            figure.met = None;
+            figure.target.push_str(&format!(" (no verdict: others used {others_cores:.2} cores)"));
+        }
     }
 
     /// The table.

@@ -110,10 +110,12 @@ impl Collections {
             match find(catalog, &collection.name) {
                 // Our own update, whose acknowledgement was lost.
                 Some(found) if found.uid == collection.uid => return Ok(catalog.clone()),
-                Some(_) => return Err(ApiError::new(
-                    ErrorKind::CollectionExists,
-                    format!("a collection named {:?} is there already", collection.name),
-                )),
+                Some(_) => {
+                    return Err(ApiError::new(
+                        ErrorKind::CollectionExists,
+                        format!("a collection named {:?} is there already", collection.name),
+                    ));
+                }
                 None => {}
             }
             let mut next = catalog.clone();
@@ -157,6 +159,7 @@ fn not_found(name: &str) -> ApiError {
 fn store_error(error: StoreError) -> ApiError {
     let kind = match error.kind() {
         StoreErrorKind::Corrupt => ErrorKind::Corruption,
+        StoreErrorKind::Full => ErrorKind::DiskFull,
         _ => ErrorKind::StoreUnavailable,
     };
     ApiError::new(kind, format!("the catalog: {error}"))

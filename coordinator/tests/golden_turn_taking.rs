@@ -19,16 +19,8 @@ struct Case {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Expect {
-    Error {
-        error: String,
-        last_page: u32,
-    },
-    Page {
-        matches: Vec<ExpectMatch>,
-        has_more: bool,
-        last_page: u32,
-        window: usize,
-    },
+    Error { error: String, last_page: u32 },
+    Page { matches: Vec<ExpectMatch>, has_more: bool, last_page: u32, window: usize },
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
@@ -39,29 +31,14 @@ struct ExpectMatch {
 }
 
 fn check(case: &Case) {
-    let law = PageLaw {
-        max_result_window: case.max_window,
-        max_page_size: u32::MAX,
-    };
+    let law = PageLaw { max_result_window: case.max_window, max_page_size: u32::MAX };
     let cut = law.page(case.page, case.page_size);
     let (matches, has_more, last_page, window) = match &case.expect {
         Expect::Error { error, last_page } => {
             assert_eq!(error, "OUT_OF_RANGE", "{}", case.name);
-            return assert_eq!(
-                cut,
-                Err(PageError::OutOfRange {
-                    last_page: *last_page
-                }),
-                "{}",
-                case.name
-            );
+            return assert_eq!(cut, Err(PageError::OutOfRange { last_page: *last_page }), "{}", case.name);
         }
-        Expect::Page {
-            matches,
-            has_more,
-            last_page,
-            window,
-        } => (matches, *has_more, *last_page, *window),
+        Expect::Page { matches, has_more, last_page, window } => (matches, *has_more, *last_page, *window),
     };
 
     let cut = cut.unwrap();
@@ -71,19 +48,10 @@ fn check(case: &Case) {
     let given: Vec<ExpectMatch> = page
         .matches
         .iter()
-        .map(|place| ExpectMatch {
-            key: place.of(&case.channels).clone(),
-            channel: place.list,
-            rank: place.rank,
-        })
+        .map(|place| ExpectMatch { key: place.of(&case.channels).clone(), channel: place.list, rank: place.rank })
         .collect();
     assert_eq!(&given, matches, "{}", case.name);
-    assert_eq!(
-        (page.has_more, cut.last_page(), cut.window()),
-        (has_more, last_page, window),
-        "{}",
-        case.name
-    );
+    assert_eq!((page.has_more, cut.last_page(), cut.window()), (has_more, last_page, window), "{}", case.name);
 }
 
 #[test]

@@ -18,29 +18,16 @@ type Channels = Vec<Vec<Hit>>;
 /// Up to four channels of up to 60 hits, best first, ties in the order of keys.
 fn channels() -> impl Strategy<Value = Channels> {
     let channel = prop::collection::btree_map(0_u8..80, 0_u8..20, 0..60).prop_map(|scores| {
-        let mut hits: Vec<Hit> = scores
-            .into_iter()
-            .map(|(key, score)| Hit {
-                key,
-                score: f64::from(score) / 7.0 - 1.0,
-            })
-            .collect();
-        hits.sort_by(|one, other| {
-            other
-                .score
-                .total_cmp(&one.score)
-                .then(one.key.cmp(&other.key))
-        });
+        let mut hits: Vec<Hit> =
+            scores.into_iter().map(|(key, score)| Hit { key, score: f64::from(score) / 7.0 - 1.0 }).collect();
+        hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
         hits
     });
     prop::collection::vec(channel, 1..5)
 }
 
 fn law() -> impl Strategy<Value = PageLaw> {
-    (0_u32..70).prop_map(|max_result_window| PageLaw {
-        max_result_window,
-        max_page_size: 1_000,
-    })
+    (0_u32..70).prop_map(|max_result_window| PageLaw { max_result_window, max_page_size: 1_000 })
 }
 
 fn method() -> impl Strategy<Value = ScoreFusion> {
@@ -54,19 +41,11 @@ fn method() -> impl Strategy<Value = ScoreFusion> {
 
 /// What channels truncated to `window` hold.
 fn truncated(channels: &Channels, window: usize) -> Vec<&[Hit]> {
-    channels
-        .iter()
-        .map(|hits| &hits[..window.min(hits.len())])
-        .collect()
+    channels.iter().map(|hits| &hits[..window.min(hits.len())]).collect()
 }
 
 /// The page as a server gives it: channels asked for the window that the cut names, then fused and cut.
-fn answer(
-    channels: &Channels,
-    law: PageLaw,
-    cut: PageCut,
-    method: Option<ScoreFusion>,
-) -> (Vec<u8>, bool) {
+fn answer(channels: &Channels, law: PageLaw, cut: PageCut, method: Option<ScoreFusion>) -> (Vec<u8>, bool) {
     let ranking: Vec<u8> = match method {
         None => {
             let lists = truncated(channels, cut.window());
@@ -75,9 +54,7 @@ fn answer(
         }
         Some(method) => {
             let lists = truncated(channels, cut.fusion_window(law.max_result_window));
-            let ranking = method
-                .fuse(&lists, &[], |hit: &Hit| hit.key, |hit| hit.score)
-                .unwrap();
+            let ranking = method.fuse(&lists, &[], |hit: &Hit| hit.key, |hit| hit.score).unwrap();
             ranking.iter().map(|fused| fused.key).collect()
         }
     };
@@ -86,27 +63,16 @@ fn answer(
 }
 
 /// The ranking of which every page of size `page_size` is a piece.
-fn model(
-    channels: &Channels,
-    law: PageLaw,
-    page_size: u32,
-    method: Option<ScoreFusion>,
-) -> Vec<u8> {
+fn model(channels: &Channels, law: PageLaw, page_size: u32, method: Option<ScoreFusion>) -> Vec<u8> {
     match method {
         None => take_turns(channels, |hit: &Hit| Some(hit.key), usize::MAX)
             .iter()
             .map(|place| place.of(channels).key)
             .collect(),
         Some(method) => {
-            let window = if page_size >= law.max_result_window {
-                page_size + 1
-            } else {
-                law.max_result_window
-            };
+            let window = if page_size >= law.max_result_window { page_size + 1 } else { law.max_result_window };
             let lists = truncated(channels, window as usize);
-            let ranking = method
-                .fuse(&lists, &[], |hit: &Hit| hit.key, |hit| hit.score)
-                .unwrap();
+            let ranking = method.fuse(&lists, &[], |hit: &Hit| hit.key, |hit| hit.score).unwrap();
             ranking.iter().map(|fused| fused.key).collect()
         }
     }

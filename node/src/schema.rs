@@ -106,10 +106,8 @@ fn resolve_vector(field: &v1::VectorField) -> Result<VectorFieldSpec, SchemaFaul
 }
 
 fn resolve_text(field: &v1::TextField) -> Result<TextField, SchemaFault> {
-    let analyzer = Analyzer::by_name(&field.analyzer).ok_or_else(|| SchemaFault::UnknownAnalyzer {
-        field: field.name.clone(),
-        analyzer: field.analyzer.clone(),
-    })?;
+    let analyzer = Analyzer::by_name(&field.analyzer)
+        .ok_or_else(|| SchemaFault::UnknownAnalyzer { field: field.name.clone(), analyzer: field.analyzer.clone() })?;
     let boost = if field.boost == 0.0 { 1.0 } else { field.boost };
     Ok(TextField {
         spec: TextFieldSpec { name: field.name.clone(), analyzer: field.analyzer.clone() },

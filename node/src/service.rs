@@ -8,8 +8,8 @@ use antiphon_proto::internal::node_service_server::NodeService;
 use antiphon_proto::internal::{
     DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest, DescribeShardResponse, FetchDocumentsRequest,
     FetchDocumentsResponse, Freshness, LookUpDocumentsRequest, LookUpDocumentsResponse, LookedUp, OpenViewRequest,
-    OpenViewResponse, Projection, SearchWindowsRequest, SearchWindowsResponse, ShardRef, Window,
-    WindowQuery, WriteRequest, WriteResponse, window_query::Query,
+    OpenViewResponse, Projection, SearchWindowsRequest, SearchWindowsResponse, ShardRef, Window, WindowQuery,
+    WriteRequest, WriteResponse, window_query::Query,
 };
 use antiphon_proto::store::log_op::Op;
 use antiphon_proto::{key, v1, vector};
@@ -191,9 +191,10 @@ impl NodeService for NodeServer {
         let view = shard.view(&request.view.unwrap_or_default(), deadline).await?;
         let (name, quarantined_segments) = (view.name(), quarantined(&view));
         let (stop, _guard) = Stop::new(deadline);
-        let searches = request.queries.into_iter().map(|query| {
-            search(&self.0, Arc::clone(shard.schema()), Arc::clone(&view), query, stop.clone())
-        });
+        let searches = request
+            .queries
+            .into_iter()
+            .map(|query| search(&self.0, Arc::clone(shard.schema()), Arc::clone(&view), query, stop.clone()));
         let windows = try_join_all(searches).await?;
         Ok(Response::new(SearchWindowsResponse { view: Some(name), windows, quarantined_segments }))
     }

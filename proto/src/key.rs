@@ -121,6 +121,9 @@ mod tests {
             counts[shard_of(&format!("DOC-{n}"), 8) as usize] += 1;
         }
         assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
-        assert_eq!((shard_of("DOC-1", 8), shard_of("北京", 3), shard_of("", 5)), (shard_of("DOC-1", 8), shard_of("北京", 3), 0));
+        assert_eq!(
+            (shard_of("DOC-1", 8), shard_of("北京", 3), shard_of("", 5)),
+            (shard_of("DOC-1", 8), shard_of("北京", 3), 0)
+        );
     }
 }

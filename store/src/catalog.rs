@@ -62,12 +62,7 @@ pub struct CatalogStore {
 impl CatalogStore {
     /// The catalog of `store`; makes no request, so the cached catalog is empty until a [`CatalogStore::refresh`].
     pub fn new(store: Store) -> Self {
-        Self {
-            store,
-            newest: Arc::default(),
-            updating: Arc::default(),
-            keep_at_least: LOG_GRACE,
-        }
+        Self { store, newest: Arc::default(), updating: Arc::default(), keep_at_least: LOG_GRACE }
     }
 
     /// The same catalog, deleting versions that were passed this long ago (by the store's clock) and are not among the
@@ -90,12 +85,7 @@ impl CatalogStore {
     pub async fn refresh(&self) -> Result<Arc<VersionedCatalog>, StoreError> {
         for _ in 0..MAX_LISTINGS {
             let known = self.cached();
-            let Some(version) = self
-                .later_than(known.version)
-                .await?
-                .last()
-                .map(|(version, _)| *version)
-            else {
+            let Some(version) = self.later_than(known.version).await?.last().map(|(version, _)| *version) else {
                 return Ok(known);
             };
             if let Some(catalog) = framed::read(&self.store, &path(version), Kind::Catalog).await? {
@@ -132,10 +122,7 @@ impl CatalogStore {
                     // A version is deleted only `keep_at_least` after it was passed, so if this was quick it was ours to
                     // create, though others went on since. If we were stopped on the way, it may be one that was deleted.
                     if !later.is_empty() && began.elapsed() >= FENCE_AFTER {
-                        return Err(unavailable(
-                            "the update took too long to tell whether it is in force",
-                        )
-                        .into());
+                        return Err(unavailable("the update took too long to tell whether it is in force").into());
                     }
                     let done = self.keep(VersionedCatalog { version, catalog });
                     if let Err(error) = self.delete_old().await {
@@ -146,10 +133,7 @@ impl CatalogStore {
                 }
                 Outcome::Taken(_) => {
                     if !races.again().await {
-                        return Err(unavailable(
-                            "others changed the catalog first, again and again",
-                        )
-                        .into());
+                        return Err(unavailable("others changed the catalog first, again and again").into());
                     }
                 }
             }
@@ -159,18 +143,14 @@ impl CatalogStore {
     /// Caches a catalog unless a newer one is; returns the one that is cached then.
     fn keep(&self, found: VersionedCatalog) -> Arc<VersionedCatalog> {
         let found = Arc::new(found);
-        self.newest
-            .rcu(|known| match known.version < found.version {
-                true => Arc::clone(&found),
-                false => Arc::clone(known),
-            });
+        self.newest.rcu(|known| match known.version < found.version {
+            true => Arc::clone(&found),
+            false => Arc::clone(known),
+        });
         self.cached()
     }
 
-    async fn later_than(
-        &self,
-        version: CatalogVersion,
-    ) -> Result<Vec<(CatalogVersion, Listed)>, StoreError> {
+    async fn later_than(&self, version: CatalogVersion) -> Result<Vec<(CatalogVersion, Listed)>, StoreError> {
         let listed = self.store.list(PREFIX, Some(&version.name())).await?;
         Ok(numbered(listed))
     }
@@ -186,19 +166,12 @@ impl CatalogStore {
 
 /// Which versions may go: not the newest nor the [`KEEP_VERSIONS`] before it, and only those whose successor is at least
 /// `keep_at_least` older than the newest. Both times are the store's.
-fn deletable(
-    versions: &[(CatalogVersion, Listed)],
-    keep_at_least: Duration,
-) -> Vec<CatalogVersion> {
+fn deletable(versions: &[(CatalogVersion, Listed)], keep_at_least: Duration) -> Vec<CatalogVersion> {
     let Some((_, newest)) = versions.last() else {
         return Vec::new();
     };
-    let passed_long_ago = |passed: SystemTime| {
-        newest
-            .last_modified
-            .duration_since(passed)
-            .is_ok_and(|ago| ago >= keep_at_least)
-    };
+    let passed_long_ago =
+        |passed: SystemTime| newest.last_modified.duration_since(passed).is_ok_and(|ago| ago >= keep_at_least);
     let candidates = versions.len().saturating_sub(KEEP_VERSIONS + 1);
     let pairs = versions.windows(2).take(candidates);
     let due = pairs.take_while(|pair| passed_long_ago(pair[1].1.last_modified));
@@ -215,11 +188,7 @@ fn path(version: CatalogVersion) -> String {
 }
 
 fn unavailable(reason: &str) -> StoreError {
-    StoreError::Unavailable {
-        path: PREFIX.to_owned(),
-        reason: reason.to_owned(),
-        source: None,
-    }
+    StoreError::Unavailable { path: PREFIX.to_owned(), reason: reason.to_owned(), source: None }
 }
 
 #[cfg(test)]
@@ -232,11 +201,7 @@ mod tests {
         let now = SystemTime::now();
         let one = |(n, age): (usize, &u64)| {
             let version = CatalogVersion(n as u64 + 1);
-            let listed = Listed {
-                name: version.name(),
-                size_bytes: 1,
-                last_modified: now - Duration::from_secs(*age),
-            };
+            let listed = Listed { name: version.name(), size_bytes: 1, last_modified: now - Duration::from_secs(*age) };
             (version, listed)
         };
         ages_s.iter().enumerate().map(one).collect()
@@ -249,10 +214,7 @@ mod tests {
         ages.push(0);
         let grace = Duration::from_secs(600);
         // The third is old, but was in force until 300 s ago.
-        assert_eq!(
-            deletable(&versions(&ages), grace),
-            [CatalogVersion(1), CatalogVersion(2)]
-        );
+        assert_eq!(deletable(&versions(&ages), grace), [CatalogVersion(1), CatalogVersion(2)]);
         assert_eq!(deletable(&versions(&ages), Duration::ZERO).len(), 4);
         assert!(deletable(&versions(&ages[..KEEP_VERSIONS]), Duration::ZERO).is_empty());
         assert!(deletable(&[], grace).is_empty());
@@ -261,10 +223,7 @@ mod tests {
     #[tokio::test]
     async fn an_older_catalog_never_replaces_a_newer_one() {
         let catalogs = CatalogStore::new(Store::open("memory://").unwrap());
-        let version = |n| VersionedCatalog {
-            version: CatalogVersion(n),
-            ..Default::default()
-        };
+        let version = |n| VersionedCatalog { version: CatalogVersion(n), ..Default::default() };
         assert_eq!(catalogs.keep(version(2)).version, CatalogVersion(2));
         assert_eq!(catalogs.keep(version(1)).version, CatalogVersion(2));
     }

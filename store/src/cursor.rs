@@ -68,9 +68,7 @@ impl LogCursor {
     ) -> Result<(Option<(ManifestVersion, Manifest)>, Self), StoreError> {
         let confirmed = Moment::now();
         let newest = manifests.newest().await?;
-        let covered = newest
-            .as_ref()
-            .map_or(0, |(_, manifest)| manifest.covered_seq);
+        let covered = newest.as_ref().map_or(0, |(_, manifest)| manifest.covered_seq);
         let cursor = Self {
             log,
             manifests,
@@ -138,15 +136,9 @@ impl LogCursor {
         }
         let first = self.next;
         let began = Moment::now();
-        let positions = self
-            .log
-            .positions_after(Seq(first.0.saturating_sub(1)))
-            .await?;
+        let positions = self.log.positions_after(Seq(first.0.saturating_sub(1))).await?;
         // A listing made while entries are created may show a later one and not an earlier: stop at a gap.
-        let wanted = positions
-            .iter()
-            .zip(first.0..)
-            .take_while(|(seq, expected)| seq.0 == *expected);
+        let wanted = positions.iter().zip(first.0..).take_while(|(seq, expected)| seq.0 == *expected);
         let mut wanted: Vec<Seq> = wanted.map(|(seq, _)| *seq).take(max_entries).collect();
         let all = wanted.len() == positions.len();
         // Later entries exist, so this one does: it was created before them. Unless it was collected, or is lost.
@@ -161,10 +153,7 @@ impl LogCursor {
             .try_collect()
             .await?;
         let gone = entries.iter().any(|(_, entry)| entry.is_none());
-        let entries: Vec<_> = entries
-            .into_iter()
-            .map_while(|(seq, entry)| Some((seq, entry?)))
-            .collect();
+        let entries: Vec<_> = entries.into_iter().map_while(|(seq, entry)| Some((seq, entry?))).collect();
         // An entry deleted between list and read was covered long ago, so the clock must have deceived us.
         let confirmed = match self.confirm(first, gone).await? {
             Confirmed::Behind => return Ok(LogPoll::Behind),

@@ -128,24 +128,15 @@ impl StoreError {
     }
 
     pub(crate) fn corrupt(path: impl Into<String>, reason: impl ToString) -> Self {
-        Self::Corrupt {
-            path: path.into(),
-            reason: reason.to_string(),
-        }
+        Self::Corrupt { path: path.into(), reason: reason.to_string() }
     }
 
     pub(crate) fn invalid(what: impl Into<String>, reason: impl ToString) -> Self {
-        Self::Invalid {
-            what: what.into(),
-            reason: reason.to_string(),
-        }
+        Self::Invalid { what: what.into(), reason: reason.to_string() }
     }
 
     pub(crate) fn local_file(path: &std::path::Path, source: io::Error) -> Self {
-        Self::LocalFile {
-            path: path.display().to_string(),
-            source,
-        }
+        Self::LocalFile { path: path.display().to_string(), source }
     }
 
     /// Sorts a library error. `path` is what was asked for.
@@ -155,31 +146,20 @@ impl StoreError {
         match error {
             Library::NotFound { .. } => Self::NotFound { path },
             Library::PermissionDenied { .. } | Library::Unauthenticated { .. } => {
-                Self::Permission {
-                    path,
-                    source: Box::new(error),
-                }
+                Self::Permission { path, source: Box::new(error) }
             }
             Library::InvalidPath { .. }
             | Library::NotSupported { .. }
             | Library::NotImplemented { .. }
             | Library::UnknownConfigurationKey { .. } => Self::invalid(path, error),
             _ => match io_kind(&error) {
-                Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Self::Full {
-                    path,
-                    source: Box::new(error),
-                },
-                Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
-                    Self::Permission {
-                        path,
-                        source: Box::new(error),
-                    }
+                Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                    Self::Full { path, source: Box::new(error) }
                 }
-                _ => Self::Unavailable {
-                    path,
-                    reason: error.to_string(),
-                    source: Some(Box::new(error)),
-                },
+                Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+                    Self::Permission { path, source: Box::new(error) }
+                }
+                _ => Self::Unavailable { path, reason: error.to_string(), source: Some(Box::new(error)) },
             },
         }
     }
@@ -202,27 +182,15 @@ mod tests {
     use super::*;
 
     fn generic(kind: io::ErrorKind) -> object_store::Error {
-        object_store::Error::Generic {
-            store: "test",
-            source: Box::new(io::Error::from(kind)),
-        }
+        object_store::Error::Generic { store: "test", source: Box::new(io::Error::from(kind)) }
     }
 
     #[test]
     fn library_errors_are_sorted_by_what_to_do() {
         let kind = |error| StoreError::from_library("p", error).kind();
-        assert_eq!(
-            kind(generic(io::ErrorKind::StorageFull)),
-            StoreErrorKind::Full
-        );
-        assert_eq!(
-            kind(generic(io::ErrorKind::PermissionDenied)),
-            StoreErrorKind::Permission
-        );
-        assert_eq!(
-            kind(generic(io::ErrorKind::TimedOut)),
-            StoreErrorKind::Unavailable
-        );
+        assert_eq!(kind(generic(io::ErrorKind::StorageFull)), StoreErrorKind::Full);
+        assert_eq!(kind(generic(io::ErrorKind::PermissionDenied)), StoreErrorKind::Permission);
+        assert_eq!(kind(generic(io::ErrorKind::TimedOut)), StoreErrorKind::Unavailable);
         assert!(StoreError::from_library("p", generic(io::ErrorKind::BrokenPipe)).is_retryable());
         assert!(!StoreError::corrupt("p", "x").is_retryable());
     }

@@ -39,16 +39,11 @@ impl FromStr for CollectionUid {
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
         let fits = (1..=MAX_UID_BYTES).contains(&text.len())
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
         if fits {
             Ok(Self(text.to_owned()))
         } else {
-            Err(StoreError::invalid(
-                "collection uid",
-                format!("{text:?} is not [A-Za-z0-9_-]{{1,64}}"),
-            ))
+            Err(StoreError::invalid("collection uid", format!("{text:?} is not [A-Za-z0-9_-]{{1,64}}")))
         }
     }
 }
@@ -72,10 +67,7 @@ impl ShardId {
         if shard < MAX_SHARDS {
             Ok(Self { uid, shard })
         } else {
-            Err(StoreError::invalid(
-                "shard",
-                format!("{shard} is not below {MAX_SHARDS}"),
-            ))
+            Err(StoreError::invalid("shard", format!("{shard} is not below {MAX_SHARDS}")))
         }
     }
 
@@ -91,10 +83,7 @@ impl ShardId {
 
     /// The path of everything of this shard.
     pub fn path(&self) -> String {
-        format!(
-            "collections/{}/shards/{:0SHARD_DIGITS$}",
-            self.uid, self.shard
-        )
+        format!("collections/{}/shards/{:0SHARD_DIGITS$}", self.uid, self.shard)
     }
 }
 
@@ -199,10 +188,7 @@ impl FromStr for SegmentId {
         match Ulid::from_string(text) {
             // Only the canonical spelling: two spellings of one segment would be two names.
             Ok(ulid) if ulid.to_string() == text => Ok(Self(text.to_owned())),
-            _ => Err(StoreError::invalid(
-                "segment id",
-                format!("{text:?} is not a ULID in upper case"),
-            )),
+            _ => Err(StoreError::invalid("segment id", format!("{text:?} is not a ULID in upper case"))),
         }
     }
 }
@@ -227,13 +213,7 @@ mod tests {
         for (number, name) in numbers.iter().zip(&names) {
             assert_eq!(Seq::from_name(name), Some(Seq(*number)));
         }
-        for bad in [
-            "",
-            "1",
-            "0000000000000000000x",
-            "99999999999999999999",
-            "+0000000000000000001",
-        ] {
+        for bad in ["", "1", "0000000000000000000x", "99999999999999999999", "+0000000000000000001"] {
             assert_eq!(Seq::from_name(bad), None, "{bad}");
         }
     }

@@ -23,8 +23,8 @@ use futures::stream::BoxStream;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
 use crate::local_dir::LocalDir;
@@ -72,12 +72,7 @@ enum Publish {
 }
 
 /// Writes a staging file by `write`, makes it durable and gives it its name.
-fn publish(
-    dir: &LocalDir,
-    to: &Path,
-    how: Publish,
-    write: impl Fn(&FsPath) -> io::Result<File>,
-) -> io::Result<()> {
+fn publish(dir: &LocalDir, to: &Path, how: Publish, write: impl Fn(&FsPath) -> io::Result<File>) -> io::Result<()> {
     let dest = dir.file(to);
     let parent = dest.parent().unwrap_or(dir.root());
     let mut staging = Staging(staging_path(&dest));
@@ -135,15 +130,9 @@ struct LocalError {
 fn library_error(path: &Path, source: io::Error) -> object_store::Error {
     let path = path.to_string();
     if source.kind() == io::ErrorKind::AlreadyExists {
-        return object_store::Error::AlreadyExists {
-            path,
-            source: Box::new(source),
-        };
+        return object_store::Error::AlreadyExists { path, source: Box::new(source) };
     }
-    object_store::Error::Generic {
-        store: "local directory",
-        source: Box::new(LocalError { path, source }),
-    }
+    object_store::Error::Generic { store: "local directory", source: Box::new(LocalError { path, source }) }
 }
 
 impl fmt::Display for LocalStore {
@@ -154,12 +143,7 @@ impl fmt::Display for LocalStore {
 
 #[async_trait]
 impl ObjectStore for LocalStore {
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        opts: PutOptions,
-    ) -> Result<PutResult> {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let how = match opts.mode {
             PutMode::Create => Publish::Create,
             PutMode::Overwrite => Publish::Overwrite,
@@ -169,25 +153,16 @@ impl ObjectStore for LocalStore {
         let (dir, to) = (Arc::clone(&self.dir), location.clone());
         let done = tokio::task::spawn_blocking(move || put(&dir, &to, &payload, how)).await?;
         done.map_err(|source| library_error(location, source))?;
-        Ok(PutResult {
-            e_tag: None,
-            version: None,
-            extensions: Default::default(),
-        })
+        Ok(PutResult { e_tag: None, version: None, extensions: Default::default() })
     }
 
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        opts: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         let (dir, to) = (Arc::clone(&self.dir), location.clone());
         let made = tokio::task::spawn_blocking(move || match dir.file(&to).parent() {
             Some(parent) => dir.make_dirs(parent),
             None => Ok(()),
         });
-        made.await?
-            .map_err(|source| library_error(location, source))?;
+        made.await?.map_err(|source| library_error(location, source))?;
         self.files.put_multipart_opts(location, opts).await
     }
 
@@ -195,10 +170,7 @@ impl ObjectStore for LocalStore {
         self.files.get_opts(location, options).await
     }
 
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         self.files.delete_stream(locations)
     }
 
@@ -206,11 +178,7 @@ impl ObjectStore for LocalStore {
         self.files.list(prefix)
     }
 
-    fn list_with_offset(
-        &self,
-        prefix: Option<&Path>,
-        offset: &Path,
-    ) -> BoxStream<'static, Result<ObjectMeta>> {
+    fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
         self.files.list_with_offset(prefix, offset)
     }
 

@@ -33,11 +33,7 @@ impl LocalDir {
     pub(crate) fn open(root: &FsPath) -> io::Result<Self> {
         make_root(root)?;
         let root = root.canonicalize()?;
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(root.join(LOCK_NAME))?;
+        let lock = File::options().create(true).truncate(false).write(true).open(root.join(LOCK_NAME))?;
         let alone = lock.try_lock().is_ok();
         sweep(&root, &|age| alone || age >= OLD_LEFTOVER)?;
         if alone {
@@ -45,11 +41,7 @@ impl LocalDir {
         }
         // Where locks don't work everybody looks like a stranger to everybody, and only old leftovers are swept.
         let held = lock.try_lock_shared().is_ok();
-        Ok(Self {
-            root,
-            durable: Mutex::default(),
-            _lock: held.then_some(lock),
-        })
+        Ok(Self { root, durable: Mutex::default(), _lock: held.then_some(lock) })
     }
 
     /// The directory, absolute and without links.
@@ -89,8 +81,7 @@ impl LocalDir {
 
     /// Forgets that `dir` and what is below and above it were made.
     pub(crate) fn forget(&self, dir: &FsPath) {
-        self.durable()
-            .retain(|known| !known.starts_with(dir) && !dir.starts_with(known));
+        self.durable().retain(|known| !known.starts_with(dir) && !dir.starts_with(known));
     }
 
     /// Writes the entries of a directory to disk.
@@ -145,8 +136,7 @@ fn sync_dir(_dir: &FsPath) -> io::Result<()> {
 
 /// Whether a file's name is a staging name: `name#N`.
 fn is_leftover(name: &str) -> bool {
-    name.split_once('#')
-        .is_some_and(|(_, digits)| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+    name.split_once('#').is_some_and(|(_, digits)| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Removes staging files below `dir` whose age `due` says so. Links are not followed; what vanishes meanwhile is fine.
@@ -191,14 +181,7 @@ fn remove_empty(dir: &FsPath) -> io::Result<()> {
         }
     }
     match std::fs::remove_dir(dir) {
-        Err(error)
-            if !matches!(
-                error.kind(),
-                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound
-            ) =>
-        {
-            Err(error)
-        }
+        Err(error) if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => Err(error),
         _ => Ok(()),
     }
 }

@@ -8,19 +8,12 @@ fn leftovers_are_swept_when_alone() {
     let temp = tempfile::tempdir().unwrap();
     let log = temp.path().join("store/collections/u/log");
     std::fs::create_dir_all(&log).unwrap();
-    for name in [
-        "00000000000000000001",
-        "00000000000000000002#17",
-        "00000000000000000002#1",
-    ] {
+    for name in ["00000000000000000001", "00000000000000000002#17", "00000000000000000002#1"] {
         std::fs::write(log.join(name), "x").unwrap();
     }
     std::fs::write(temp.path().join("outside#1"), "x").unwrap();
     LocalDir::open(&temp.path().join("store")).unwrap();
-    let left: Vec<_> = std::fs::read_dir(&log)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let left: Vec<_> = std::fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["00000000000000000001"]);
     assert!(temp.path().join("outside#1").exists());
 }
@@ -34,12 +27,7 @@ fn in_company_only_old_leftovers_are_swept() {
     std::fs::write(&young, "x").unwrap();
     #[expect(clippy::disallowed_methods, reason = "file times are the wall clock's")]
     let long_ago = SystemTime::now() - 2 * OLD_LEFTOVER;
-    File::options()
-        .write(true)
-        .open(&old)
-        .unwrap()
-        .set_modified(long_ago)
-        .unwrap();
+    File::options().write(true).open(&old).unwrap().set_modified(long_ago).unwrap();
     let _second = LocalDir::open(temp.path()).unwrap();
     assert!(!old.exists());
     assert!(young.exists());

@@ -36,11 +36,7 @@ impl Log {
     /// The log of `shard`; makes no request.
     pub fn new(store: Store, shard: ShardId) -> Self {
         let prefix = format!("{}/log", shard.path());
-        Self {
-            store,
-            shard,
-            prefix,
-        }
+        Self { store, shard, prefix }
     }
 
     /// Whose log it is.
@@ -64,10 +60,7 @@ impl Log {
             return Err(StoreError::invalid("log position", "the first is 1"));
         }
         if entry.nonce.len() != size_of::<Nonce>() {
-            return Err(StoreError::invalid(
-                "log entry",
-                "the nonce must have 16 bytes",
-            ));
+            return Err(StoreError::invalid("log entry", "the nonce must have 16 bytes"));
         }
         match framed::create(&self.store, &self.path(seq), Kind::Log, entry).await? {
             Outcome::Created => Ok(Append::Appended),
@@ -84,10 +77,7 @@ impl Log {
     /// The positions after `seq` that have an entry, in order. What else lies there is passed over.
     pub async fn positions_after(&self, seq: Seq) -> Result<Vec<Seq>, StoreError> {
         let listed = self.store.list(&self.prefix, Some(&seq.name())).await?;
-        Ok(listed
-            .iter()
-            .filter_map(|object| Seq::from_name(&object.name))
-            .collect())
+        Ok(listed.iter().filter_map(|object| Seq::from_name(&object.name)).collect())
     }
 
     /// Deletes the entries through `seq`, the oldest first. Only for entries that are due by [`crate::LogRetention`], and

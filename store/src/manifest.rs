@@ -38,11 +38,7 @@ impl Manifests {
     /// The manifests of `shard`; makes no request.
     pub fn new(store: Store, shard: ShardId) -> Self {
         let prefix = format!("{}/manifest", shard.path());
-        Self {
-            store,
-            shard,
-            prefix,
-        }
+        Self { store, shard, prefix }
     }
 
     /// Whose manifests they are.
@@ -53,10 +49,7 @@ impl Manifests {
     /// The versions in the store, ascending.
     pub async fn versions(&self) -> Result<Vec<ManifestVersion>, StoreError> {
         let listed = self.store.list(&self.prefix, None).await?;
-        Ok(listed
-            .iter()
-            .filter_map(|object| ManifestVersion::from_name(&object.name))
-            .collect())
+        Ok(listed.iter().filter_map(|object| ManifestVersion::from_name(&object.name)).collect())
     }
 
     /// The manifest in force; nothing if the shard never had one.
@@ -98,11 +91,7 @@ impl Manifests {
     /// # Errors
     /// `Invalid` if it breaks its rules. After `Unavailable` it may be in force, now or later: commit the same again, or
     /// read the newest.
-    pub async fn commit(
-        &self,
-        version: ManifestVersion,
-        manifest: &Manifest,
-    ) -> Result<Commit, StoreError> {
+    pub async fn commit(&self, version: ManifestVersion, manifest: &Manifest) -> Result<Commit, StoreError> {
         if version == ManifestVersion(0) {
             return Err(StoreError::invalid("manifest version", "the first is 1"));
         }
@@ -115,10 +104,7 @@ impl Manifests {
         }
         // A writer that was stopped for long may have created a version that was passed and deleted.
         let later = self.store.list(&self.prefix, Some(&version.name())).await?;
-        match later
-            .iter()
-            .any(|object| ManifestVersion::from_name(&object.name).is_some())
-        {
+        match later.iter().any(|object| ManifestVersion::from_name(&object.name).is_some()) {
             true => Ok(Commit::Lost),
             false => Ok(Commit::Committed),
         }

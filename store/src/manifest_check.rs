@@ -75,9 +75,7 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), ManifestFault> {
     for segment in &manifest.segments {
         check_segment(segment)?;
         if !ids.insert(segment.id.as_str()) {
-            return Err(ManifestFault::SegmentTwice {
-                id: segment.id.clone(),
-            });
+            return Err(ManifestFault::SegmentTwice { id: segment.id.clone() });
         }
     }
     Ok(())
@@ -98,16 +96,10 @@ fn check_segment(segment: &SegmentEntry) -> Result<(), ManifestFault> {
     for file in &segment.files {
         let name = || file.name.clone();
         if !path::is_part(&file.name) {
-            return Err(ManifestFault::FileName {
-                id: id(),
-                name: name(),
-            });
+            return Err(ManifestFault::FileName { id: id(), name: name() });
         }
         if !names.insert(file.name.as_str()) {
-            return Err(ManifestFault::FileTwice {
-                id: id(),
-                name: name(),
-            });
+            return Err(ManifestFault::FileTwice { id: id(), name: name() });
         }
     }
     Ok(())
@@ -120,11 +112,7 @@ mod tests {
     use super::*;
 
     fn good() -> Manifest {
-        let file = |name: &str| SegmentFile {
-            name: name.to_owned(),
-            size_bytes: 1,
-            crc32: 2,
-        };
+        let file = |name: &str| SegmentFile { name: name.to_owned(), size_bytes: 1, crc32: 2 };
         let segment = || SegmentEntry {
             id: SegmentId::generate().to_string(),
             format_version: 1,
@@ -132,11 +120,7 @@ mod tests {
             files: vec![file("rows"), file("text.bundle")],
             tombstones: Default::default(),
         };
-        Manifest {
-            covered_seq: 4,
-            tombstone_seq: 4,
-            segments: vec![segment(), segment()],
-        }
+        Manifest { covered_seq: 4, tombstone_seq: 4, segments: vec![segment(), segment()] }
     }
 
     #[test]
@@ -149,30 +133,12 @@ mod tests {
             check_manifest(&manifest)
         };
         use ManifestFault as Fault;
-        assert!(matches!(
-            fault(&|m| m.tombstone_seq = 3),
-            Err(Fault::TombstonesBehind { .. })
-        ));
-        assert!(matches!(
-            fault(&|m| m.segments[1] = m.segments[0].clone()),
-            Err(Fault::SegmentTwice { .. })
-        ));
-        assert!(matches!(
-            fault(&|m| m.segments[0].id = "../x".to_owned()),
-            Err(Fault::SegmentId { .. })
-        ));
-        assert!(matches!(
-            fault(&|m| m.segments[0].num_rows = 0),
-            Err(Fault::NoRows { .. })
-        ));
-        assert!(matches!(
-            fault(&|m| m.segments[1].files.clear()),
-            Err(Fault::NoFiles { .. })
-        ));
-        assert!(matches!(
-            fault(&|m| m.segments[1].files[0].name = "a/b".to_owned()),
-            Err(Fault::FileName { .. })
-        ));
+        assert!(matches!(fault(&|m| m.tombstone_seq = 3), Err(Fault::TombstonesBehind { .. })));
+        assert!(matches!(fault(&|m| m.segments[1] = m.segments[0].clone()), Err(Fault::SegmentTwice { .. })));
+        assert!(matches!(fault(&|m| m.segments[0].id = "../x".to_owned()), Err(Fault::SegmentId { .. })));
+        assert!(matches!(fault(&|m| m.segments[0].num_rows = 0), Err(Fault::NoRows { .. })));
+        assert!(matches!(fault(&|m| m.segments[1].files.clear()), Err(Fault::NoFiles { .. })));
+        assert!(matches!(fault(&|m| m.segments[1].files[0].name = "a/b".to_owned()), Err(Fault::FileName { .. })));
         assert!(matches!(
             fault(&|m| m.segments[1].files[0].name = "text.bundle".to_owned()),
             Err(Fault::FileTwice { .. })

@@ -14,17 +14,12 @@ pub(crate) struct Moment {
 impl Moment {
     #[expect(clippy::disallowed_methods, reason = "one of the two clocks that a moment compares")]
     pub(crate) fn now() -> Self {
-        Self {
-            monotonic: Instant::now(),
-            wall: SystemTime::now(),
-        }
+        Self { monotonic: Instant::now(), wall: SystemTime::now() }
     }
 
     /// Time since then, by whichever clock says more.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.monotonic
-            .elapsed()
-            .max(self.wall.elapsed().unwrap_or_default())
+        self.monotonic.elapsed().max(self.wall.elapsed().unwrap_or_default())
     }
 }
 

@@ -12,10 +12,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
-use object_store::{
-    GetOptions, ListResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
-    PutPayload,
-};
+use object_store::{GetOptions, ListResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 
 use crate::error::StoreError;
 use crate::local_dir::LocalDir;
@@ -38,10 +35,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            answer: Duration::from_secs(20),
-            patience: Duration::from_secs(30),
-        }
+        Self { answer: Duration::from_secs(20), patience: Duration::from_secs(30) }
     }
 }
 
@@ -80,29 +74,16 @@ impl Store {
     /// A store over any implementation. It must create atomically ([`PutMode::Create`]) and be strongly consistent in
     /// gets and lists, as S3 is.
     pub fn with_object_store(objects: Arc<dyn ObjectStore>) -> Self {
-        Self {
-            objects,
-            dir: None,
-            direct_files: false,
-            limits: Limits::default(),
-        }
+        Self { objects, dir: None, direct_files: false, limits: Limits::default() }
     }
 
     pub(crate) fn over_dir(objects: Arc<dyn ObjectStore>, dir: Arc<LocalDir>) -> Self {
-        Self {
-            objects,
-            dir: Some(dir),
-            direct_files: true,
-            limits: Limits::default(),
-        }
+        Self { objects, dir: Some(dir), direct_files: true, limits: Limits::default() }
     }
 
     /// The same store with something in between, such as [`crate::failing::FailingStore`]; whole files then go through it
     /// too. What [`Store::local_path`] names is read without it.
-    pub fn wrapped(
-        mut self,
-        wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>,
-    ) -> Self {
+    pub fn wrapped(mut self, wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
         self.objects = wrap(self.objects);
         self.direct_files = false;
         self
@@ -135,15 +116,10 @@ impl Store {
     pub async fn create_if_absent(&self, path: &str, bytes: Bytes) -> Result<Created, StoreError> {
         let location = path::parse(path)?;
         if bytes.len() as u64 > MAX_OBJECT_BYTES {
-            return Err(StoreError::invalid(
-                path,
-                format!("{} bytes are more than {MAX_OBJECT_BYTES}", bytes.len()),
-            ));
+            return Err(StoreError::invalid(path, format!("{} bytes are more than {MAX_OBJECT_BYTES}", bytes.len())));
         }
         let options = PutOptions::from(PutMode::Create);
-        let put = self
-            .objects
-            .put_opts(&location, PutPayload::from(bytes), options);
+        let put = self.objects.put_opts(&location, PutPayload::from(bytes), options);
         match within(self.limits.answer, path, put).await? {
             Ok(_) => Ok(Created::Yes),
             Err(object_store::Error::AlreadyExists { .. }) => Ok(Created::AlreadyExists),
@@ -164,15 +140,10 @@ impl Store {
             got => got.map_err(|error| StoreError::from_library(path, error))?,
         };
         if got.meta.size > MAX_OBJECT_BYTES {
-            return Err(StoreError::corrupt(
-                path,
-                format!("{} bytes are too many", got.meta.size),
-            ));
+            return Err(StoreError::corrupt(path, format!("{} bytes are too many", got.meta.size)));
         }
         let bytes = within(self.limits.answer, path, got.bytes()).await?;
-        bytes
-            .map(Some)
-            .map_err(|error| StoreError::from_library(path, error))
+        bytes.map(Some).map_err(|error| StoreError::from_library(path, error))
     }
 
     /// Lists the objects directly under `prefix` whose name is greater than `after`, sorted by name. No such prefix is an
@@ -183,18 +154,10 @@ impl Store {
             Some(name) => Some(path::parse(&format!("{prefix}/{name}"))?),
             None => None,
         };
-        retrying!(
-            self.limits.patience,
-            self.list_once(prefix, &parent, offset.as_ref())
-        )
+        retrying!(self.limits.patience, self.list_once(prefix, &parent, offset.as_ref()))
     }
 
-    async fn list_once(
-        &self,
-        prefix: &str,
-        parent: &Path,
-        offset: Option<&Path>,
-    ) -> Result<Vec<Listed>, StoreError> {
+    async fn list_once(&self, prefix: &str, parent: &Path, offset: Option<&Path>) -> Result<Vec<Listed>, StoreError> {
         let mut stream = match offset {
             Some(offset) => self.objects.list_with_offset(Some(parent), offset),
             None => self.objects.list(Some(parent)),
@@ -208,16 +171,9 @@ impl Store {
                 continue;
             };
             if listed.len() == MAX_LISTED {
-                return Err(StoreError::invalid(
-                    prefix,
-                    format!("more than {MAX_LISTED} objects"),
-                ));
+                return Err(StoreError::invalid(prefix, format!("more than {MAX_LISTED} objects")));
             }
-            listed.push(Listed {
-                name,
-                size_bytes: object.size,
-                last_modified: object.last_modified.into(),
-            });
+            listed.push(Listed { name, size_bytes: object.size, last_modified: object.last_modified.into() });
         }
         listed.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(listed)
@@ -229,21 +185,14 @@ impl Store {
         let parent = path::parse(prefix)?;
         let listing = retrying!(self.limits.patience, self.list_dirs_once(prefix, &parent))?;
         let dirs = listing.common_prefixes.iter();
-        let mut names: Vec<String> = dirs
-            .filter_map(|dir| dir.filename().map(str::to_owned))
-            .collect();
+        let mut names: Vec<String> = dirs.filter_map(|dir| dir.filename().map(str::to_owned)).collect();
         names.sort_unstable();
         names.dedup();
         Ok(names)
     }
 
     async fn list_dirs_once(&self, prefix: &str, parent: &Path) -> Result<ListResult, StoreError> {
-        let listing = within(
-            self.limits.answer,
-            prefix,
-            self.objects.list_with_delimiter(Some(parent)),
-        )
-        .await?;
+        let listing = within(self.limits.answer, prefix, self.objects.list_with_delimiter(Some(parent))).await?;
         listing.map_err(|error| StoreError::from_library(prefix, error))
     }
 
@@ -265,10 +214,7 @@ impl Store {
     pub async fn delete_prefix(&self, prefix: &str) -> Result<u64, StoreError> {
         let parent = path::parse(prefix)?;
         let mut deleted = 0;
-        retrying!(
-            self.limits.patience,
-            self.delete_prefix_once(prefix, &parent, &mut deleted)
-        )?;
+        retrying!(self.limits.patience, self.delete_prefix_once(prefix, &parent, &mut deleted))?;
         if let Some(dir) = self.dir.clone() {
             let pruned = tokio::task::spawn_blocking(move || dir.prune(&parent)).await;
             if let Ok(Err(error)) = pruned {
@@ -279,17 +225,8 @@ impl Store {
         Ok(deleted)
     }
 
-    async fn delete_prefix_once(
-        &self,
-        prefix: &str,
-        parent: &Path,
-        deleted: &mut u64,
-    ) -> Result<(), StoreError> {
-        let found = self
-            .objects
-            .list(Some(parent))
-            .map_ok(|object| object.location)
-            .boxed();
+    async fn delete_prefix_once(&self, prefix: &str, parent: &Path, deleted: &mut u64) -> Result<(), StoreError> {
+        let found = self.objects.list(Some(parent)).map_ok(|object| object.location).boxed();
         let mut gone = self.objects.delete_stream(found);
         while let Some(result) = within(self.limits.answer, prefix, gone.next()).await? {
             match result {

@@ -39,18 +39,14 @@ impl Store {
         let invalid = |reason: &str| StoreError::invalid(format!("store URL {url:?}"), reason);
         let parsed = Url::parse(url).map_err(|error| invalid(&error.to_string()))?;
         if parsed.query().is_some() || parsed.fragment().is_some() {
-            return Err(invalid(
-                "neither a query nor a fragment means anything here",
-            ));
+            return Err(invalid("neither a query nor a fragment means anything here"));
         }
         if parsed.scheme() != "s3" && !options.is_empty() {
             return Err(invalid("options are for s3:// only"));
         }
         match parsed.scheme() {
             "file" => {
-                let root = parsed
-                    .to_file_path()
-                    .map_err(|()| invalid("not an absolute path of this host"))?;
+                let root = parsed.to_file_path().map_err(|()| invalid("not an absolute path of this host"))?;
                 Self::open_dir(root)
             }
             "memory" if parsed.host_str().is_none_or(str::is_empty) && parsed.path().is_empty() => {
@@ -59,15 +55,9 @@ impl Store {
             "memory" => Err(invalid("an in-memory store has no name: memory://")),
             "s3" => {
                 let bucket = parsed.host_str().ok_or_else(|| invalid("no bucket"))?;
-                Ok(Self::with_object_store(s3(
-                    bucket,
-                    parsed.path().trim_matches('/'),
-                    options,
-                )?))
+                Ok(Self::with_object_store(s3(bucket, parsed.path().trim_matches('/'), options)?))
             }
-            other => Err(invalid(&format!(
-                "unknown scheme {other:?}: file, s3 or memory"
-            ))),
+            other => Err(invalid(&format!("unknown scheme {other:?}: file, s3 or memory"))),
         }
     }
 
@@ -81,11 +71,7 @@ impl Store {
     }
 }
 
-fn s3(
-    bucket: &str,
-    prefix: &str,
-    options: &[(&str, &str)],
-) -> Result<Arc<dyn ObjectStore>, StoreError> {
+fn s3(bucket: &str, prefix: &str, options: &[(&str, &str)]) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let mut builder = AmazonS3Builder::from_env();
     for (name, value) in options {
         let key: AmazonS3ConfigKey = name
@@ -103,14 +89,8 @@ fn s3(
             ..RetryConfig::default()
         })
         .build()
-        .map_err(|error| {
-            StoreError::invalid(format!("S3 configuration for bucket {bucket}"), error)
-        })?;
-    if prefix.is_empty() {
-        Ok(Arc::new(client))
-    } else {
-        Ok(Arc::new(PrefixStore::new(client, path::parse(prefix)?)))
-    }
+        .map_err(|error| StoreError::invalid(format!("S3 configuration for bucket {bucket}"), error))?;
+    if prefix.is_empty() { Ok(Arc::new(client)) } else { Ok(Arc::new(PrefixStore::new(client, path::parse(prefix)?))) }
 }
 
 #[cfg(test)]
@@ -147,11 +127,7 @@ mod tests {
         let store = Store::open(&format!("file://{}", dir.display())).unwrap();
         assert!(store.is_local() && dir.is_dir());
         assert!(!Store::open("memory://").unwrap().is_local());
-        let options = [
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_ACCESS_KEY_ID", "a"),
-            ("AWS_SECRET_ACCESS_KEY", "b"),
-        ];
+        let options = [("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
         Store::open_with("s3://bucket", &options).unwrap();
         Store::open_with("s3://bucket/a/b", &options).unwrap();
     }

@@ -9,14 +9,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Waits for `future` at most `limit`.
-pub(crate) async fn within<T>(
-    limit: Duration,
-    path: &str,
-    future: impl Future<Output = T>,
-) -> Result<T, StoreError> {
-    tokio::time::timeout(limit, future)
-        .await
-        .map_err(|_| StoreError::timed_out(path, limit))
+pub(crate) async fn within<T>(limit: Duration, path: &str, future: impl Future<Output = T>) -> Result<T, StoreError> {
+    tokio::time::timeout(limit, future).await.map_err(|_| StoreError::timed_out(path, limit))
 }
 
 /// Pauses between tries, growing and random, until a deadline.
@@ -29,10 +23,7 @@ pub(crate) struct Retry {
 impl Retry {
     /// No try begins later than `patience` from now.
     pub(crate) fn new(patience: Duration) -> Self {
-        Self {
-            deadline: Instant::now() + patience,
-            pause: FIRST_PAUSE,
-        }
+        Self { deadline: Instant::now() + patience, pause: FIRST_PAUSE }
     }
 
     /// Pauses; false if there is no time left for another try.
@@ -47,10 +38,7 @@ impl Retry {
     }
 
     /// What to do after a try: `Some` is the outcome to return; `None`, after a pause, means to try again.
-    pub(crate) async fn settle<T>(
-        &mut self,
-        outcome: Result<T, StoreError>,
-    ) -> Option<Result<T, StoreError>> {
+    pub(crate) async fn settle<T>(&mut self, outcome: Result<T, StoreError>) -> Option<Result<T, StoreError>> {
         match outcome {
             Err(error) if error.is_retryable() => {
                 if !self.again().await {

@@ -36,10 +36,7 @@ impl Store {
             return match put.await {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(source)) if source.kind() == std::io::ErrorKind::StorageFull => {
-                    Err(StoreError::Full {
-                        path: path.to_owned(),
-                        source: Box::new(source),
-                    })
+                    Err(StoreError::Full { path: path.to_owned(), source: Box::new(source) })
                 }
                 Ok(Err(source)) => Err(StoreError::local_file(local, source)),
                 Err(stopped) => Err(StoreError::Unavailable {
@@ -54,31 +51,21 @@ impl Store {
 
     async fn upload_once(&self, local: &FsPath, path: &str, to: &Path) -> Result<(), StoreError> {
         let library = |error| StoreError::from_library(path, error);
-        let mut file = File::open(local)
-            .await
-            .map_err(|source| StoreError::local_file(local, source))?;
+        let mut file = File::open(local).await.map_err(|source| StoreError::local_file(local, source))?;
         let first = read_piece(&mut file, local).await?;
         if first.len() < PIECE_BYTES {
             let put = self.objects.put(to, PutPayload::from(first));
-            within(self.limits.answer, path, put)
-                .await?
-                .map_err(library)?;
+            within(self.limits.answer, path, put).await?.map_err(library)?;
             return Ok(());
         }
-        let started = self
-            .objects
-            .put_multipart_opts(to, PutMultipartOptions::default());
-        let upload = within(self.limits.answer, path, started)
-            .await?
-            .map_err(library)?;
+        let started = self.objects.put_multipart_opts(to, PutMultipartOptions::default());
+        let upload = within(self.limits.answer, path, started).await?.map_err(library)?;
         let mut writer = WriteMultipart::new_with_chunk_size(upload, PIECE_BYTES);
         let sent = async {
             let mut piece = first;
             while !piece.is_empty() {
                 let room = writer.wait_for_capacity(PIECES_IN_FLIGHT);
-                within(self.limits.answer, path, room)
-                    .await?
-                    .map_err(library)?;
+                within(self.limits.answer, path, room).await?.map_err(library)?;
                 writer.put(piece);
                 piece = read_piece(&mut file, local).await?;
             }
@@ -88,9 +75,7 @@ impl Store {
             Ok(()) => {
                 // The pieces in flight and the act of joining them.
                 let limit = self.limits.answer * (PIECES_IN_FLIGHT as u32 + 1);
-                within(limit, path, writer.finish())
-                    .await?
-                    .map_err(library)?;
+                within(limit, path, writer.finish()).await?.map_err(library)?;
                 Ok(())
             }
             Err(error) => {
@@ -112,32 +97,20 @@ impl Store {
         retrying!(self.limits.patience, self.download_once(&from, path, local))
     }
 
-    async fn download_once(
-        &self,
-        from: &Path,
-        path: &str,
-        local: &FsPath,
-    ) -> Result<(), StoreError> {
+    async fn download_once(&self, from: &Path, path: &str, local: &FsPath) -> Result<(), StoreError> {
         let local_error = |source| StoreError::local_file(local, source);
         let library = |error| StoreError::from_library(path, error);
         let got = self.objects.get_opts(from, GetOptions::default());
-        let got = within(self.limits.answer, path, got)
-            .await?
-            .map_err(library)?;
+        let got = within(self.limits.answer, path, got).await?.map_err(library)?;
         let expected = got.meta.size;
         if let Some(parent) = local.parent() {
-            tokio::fs::create_dir_all(parent)
-                .await
-                .map_err(local_error)?;
+            tokio::fs::create_dir_all(parent).await.map_err(local_error)?;
         }
         let part = PartFile(part_path(local));
         let mut file = File::create_new(&part.0).await.map_err(local_error)?;
         let mut stream = got.into_stream();
         let mut written = 0;
-        while let Some(bytes) = within(self.limits.answer, path, stream.try_next())
-            .await?
-            .map_err(library)?
-        {
+        while let Some(bytes) = within(self.limits.answer, path, stream.try_next()).await?.map_err(library)? {
             file.write_all(&bytes).await.map_err(local_error)?;
             written += bytes.len() as u64;
         }

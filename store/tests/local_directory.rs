@@ -12,23 +12,14 @@ async fn objects_outlive_the_process_and_leftovers_do_not() {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().join("made/by/open");
     let store = Store::open(&url(&root)).unwrap();
-    store
-        .create_if_absent("x/log/1", "whole".into())
-        .await
-        .unwrap();
+    store.create_if_absent("x/log/1", "whole".into()).await.unwrap();
     drop(store);
     let torn = root.join("x/log/2#12345678901234567890");
     std::fs::write(&torn, "tor").unwrap();
     let store = Store::open(&url(&root)).unwrap();
     assert!(!torn.exists());
     assert_eq!(store.get("x/log/1").await.unwrap(), Some("whole".into()));
-    let names: Vec<_> = store
-        .list("x/log", None)
-        .await
-        .unwrap()
-        .into_iter()
-        .map(|object| object.name)
-        .collect();
+    let names: Vec<_> = store.list("x/log", None).await.unwrap().into_iter().map(|object| object.name).collect();
     assert_eq!(names, ["1"]);
 }
 
@@ -39,10 +30,7 @@ async fn leftovers_are_invisible_before_they_are_swept() {
     store.create_if_absent("x/1", "a".into()).await.unwrap();
     std::fs::write(temp.path().join("x/2#77"), "torn").unwrap();
     assert_eq!(store.list("x", None).await.unwrap().len(), 1);
-    assert_eq!(
-        store.create_if_absent("x/2", "b".into()).await.unwrap(),
-        Created::Yes
-    );
+    assert_eq!(store.create_if_absent("x/2", "b".into()).await.unwrap(), Created::Yes);
     // Not even they keep a deleted prefix alive.
     store.delete_prefix("x").await.unwrap();
     assert!(!temp.path().join("x").exists());
@@ -51,24 +39,12 @@ async fn leftovers_are_invisible_before_they_are_swept() {
 #[tokio::test]
 async fn two_openings_of_one_directory_are_one_store() {
     let temp = tempfile::tempdir().unwrap();
-    let (one, two) = (
-        Store::open(&url(temp.path())).unwrap(),
-        Store::open(&url(temp.path())).unwrap(),
-    );
-    assert_eq!(
-        one.create_if_absent("a/b", "one".into()).await.unwrap(),
-        Created::Yes
-    );
-    assert_eq!(
-        two.create_if_absent("a/b", "two".into()).await.unwrap(),
-        Created::AlreadyExists
-    );
+    let (one, two) = (Store::open(&url(temp.path())).unwrap(), Store::open(&url(temp.path())).unwrap());
+    assert_eq!(one.create_if_absent("a/b", "one".into()).await.unwrap(), Created::Yes);
+    assert_eq!(two.create_if_absent("a/b", "two".into()).await.unwrap(), Created::AlreadyExists);
     // The other's directories may vanish under one's feet.
     two.delete_prefix("a").await.unwrap();
-    assert_eq!(
-        one.create_if_absent("a/b", "again".into()).await.unwrap(),
-        Created::Yes
-    );
+    assert_eq!(one.create_if_absent("a/b", "again".into()).await.unwrap(), Created::Yes);
     assert_eq!(two.get("a/b").await.unwrap(), Some("again".into()));
 }
 
@@ -85,13 +61,8 @@ async fn an_upload_is_a_copy_of_its_own() {
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, "changed").unwrap();
     assert!(store.is_local());
-    assert_eq!(
-        std::fs::read(store.local_path("s/rows").unwrap()).unwrap(),
-        b"segment"
-    );
-    let left = std::fs::read_dir(temp.path().join("store/s"))
-        .unwrap()
-        .count();
+    assert_eq!(std::fs::read(store.local_path("s/rows").unwrap()).unwrap(), b"segment");
+    let left = std::fs::read_dir(temp.path().join("store/s")).unwrap().count();
     assert_eq!(left, 1, "no staging file stays");
 }
 

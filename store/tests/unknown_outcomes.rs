@@ -7,22 +7,16 @@ use std::time::Duration;
 use antiphon_proto::store::{Catalog, CollectionEntry, LogEntry, Manifest};
 use antiphon_store::failing::{FailingStore, Fault, Op};
 use antiphon_store::{
-    Append, CatalogStore, Commit, Limits, Log, LogCursor, LogPoll, ManifestVersion, Manifests, Seq,
-    ShardId, Store, StoreErrorKind, Written,
+    Append, CatalogStore, Commit, Limits, Log, LogCursor, LogPoll, ManifestVersion, Manifests, Seq, ShardId, Store,
+    StoreErrorKind, Written,
 };
 use object_store::memory::InMemory;
 
 /// A store, and the store that makes it fail.
 fn store() -> (Store, FailingStore) {
     let failing = FailingStore::new(Arc::new(InMemory::new()));
-    let limits = Limits {
-        answer: Duration::from_millis(100),
-        patience: Duration::from_millis(500),
-    };
-    (
-        Store::with_object_store(Arc::new(failing.clone())).with_limits(limits),
-        failing,
-    )
+    let limits = Limits { answer: Duration::from_millis(100), patience: Duration::from_millis(500) };
+    (Store::with_object_store(Arc::new(failing.clone())).with_limits(limits), failing)
 }
 
 fn shard() -> ShardId {
@@ -30,18 +24,11 @@ fn shard() -> ShardId {
 }
 
 fn entry() -> LogEntry {
-    LogEntry {
-        nonce: Log::new_nonce(),
-        ops: Vec::new(),
-    }
+    LogEntry { nonce: Log::new_nonce(), ops: Vec::new() }
 }
 
 fn cover(seq: u64) -> Manifest {
-    Manifest {
-        covered_seq: seq,
-        tombstone_seq: seq,
-        segments: Vec::new(),
-    }
+    Manifest { covered_seq: seq, tombstone_seq: seq, segments: Vec::new() }
 }
 
 #[tokio::test]
@@ -49,10 +36,7 @@ async fn an_append_whose_answer_was_lost_is_known_by_its_nonce() {
     let (store, failing) = store();
     let log = Log::new(store, shard());
     failing.plan(Op::Put, "/log/", 1, Fault::LoseAnswer);
-    assert_eq!(
-        log.append(Seq(1), &entry()).await.unwrap(),
-        Append::Appended
-    );
+    assert_eq!(log.append(Seq(1), &entry()).await.unwrap(), Append::Appended);
     assert_eq!(failing.calls(Op::Put, "/log/"), 2);
     assert_eq!(log.positions_after(Seq(0)).await.unwrap(), [Seq(1)]);
 }
@@ -63,10 +47,7 @@ async fn an_append_that_was_refused_or_never_answered_is_tried_again() {
     let log = Log::new(store, shard());
     failing.plan(Op::Put, "/log/", 2, Fault::Refuse);
     failing.plan(Op::Put, "/log/", 1, Fault::Hang);
-    assert_eq!(
-        log.append(Seq(1), &entry()).await.unwrap(),
-        Append::Appended
-    );
+    assert_eq!(log.append(Seq(1), &entry()).await.unwrap(), Append::Appended);
     assert_eq!(failing.calls(Op::Put, "/log/"), 4);
 }
 
@@ -76,10 +57,7 @@ async fn reading_back_may_fail_too() {
     let log = Log::new(store, shard());
     failing.plan(Op::Put, "/log/", 1, Fault::LoseAnswer);
     failing.plan(Op::Get, "/log/", 3, Fault::Refuse);
-    assert_eq!(
-        log.append(Seq(1), &entry()).await.unwrap(),
-        Append::Appended
-    );
+    assert_eq!(log.append(Seq(1), &entry()).await.unwrap(), Append::Appended);
 }
 
 #[tokio::test]
@@ -99,14 +77,8 @@ async fn when_patience_ends_the_same_position_decides() {
 
     // With another entry the writer learns that the first is in the log; with the first it would be told so.
     failing.clear();
-    assert_eq!(
-        cursor.append(&second).await.unwrap(),
-        Written::Taken(Seq(1), Box::new(first))
-    );
-    assert_eq!(
-        cursor.append(&second).await.unwrap(),
-        Written::Durable(Seq(2))
-    );
+    assert_eq!(cursor.append(&second).await.unwrap(), Written::Taken(Seq(1), Box::new(first)));
+    assert_eq!(cursor.append(&second).await.unwrap(), Written::Durable(Seq(2)));
     assert_eq!(cursor.poll(5).await.unwrap(), LogPoll::Entries(Vec::new()));
 }
 
@@ -114,18 +86,13 @@ async fn when_patience_ends_the_same_position_decides() {
 async fn an_unanswered_entry_tried_again_is_in_the_log_once() {
     let (store, failing) = store();
     let log = Log::new(store.clone(), shard());
-    let (_, mut cursor) = LogCursor::open(log.clone(), Manifests::new(store, shard()))
-        .await
-        .unwrap();
+    let (_, mut cursor) = LogCursor::open(log.clone(), Manifests::new(store, shard())).await.unwrap();
     let mine = entry();
     failing.plan(Op::Put, "/log/", 1, Fault::LoseAnswer);
     failing.plan(Op::Put, "/log/", usize::MAX, Fault::Refuse);
     cursor.append(&mine).await.unwrap_err();
     failing.clear();
-    assert_eq!(
-        cursor.append(&mine).await.unwrap(),
-        Written::Durable(Seq(1))
-    );
+    assert_eq!(cursor.append(&mine).await.unwrap(), Written::Durable(Seq(1)));
     assert_eq!(log.positions_after(Seq(0)).await.unwrap(), [Seq(1)]);
 }
 
@@ -133,21 +100,13 @@ async fn an_unanswered_entry_tried_again_is_in_the_log_once() {
 async fn a_writer_that_cannot_look_at_the_manifest_acknowledges_nothing() {
     let (store, failing) = store();
     let log = Log::new(store.clone(), shard());
-    let (_, cursor) = LogCursor::open(log, Manifests::new(store, shard()))
-        .await
-        .unwrap();
+    let (_, cursor) = LogCursor::open(log, Manifests::new(store, shard())).await.unwrap();
     let mut cursor = cursor.with_fence_after(Duration::ZERO);
     failing.plan(Op::List, "/manifest", usize::MAX, Fault::Refuse);
     let mine = entry();
-    assert_eq!(
-        cursor.append(&mine).await.unwrap_err().kind(),
-        StoreErrorKind::Unavailable
-    );
+    assert_eq!(cursor.append(&mine).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
     failing.clear();
-    assert_eq!(
-        cursor.append(&mine).await.unwrap(),
-        Written::Durable(Seq(1))
-    );
+    assert_eq!(cursor.append(&mine).await.unwrap(), Written::Durable(Seq(1)));
 }
 
 #[tokio::test]
@@ -155,35 +114,14 @@ async fn a_commit_whose_answer_was_lost_is_committed() {
     let (store, failing) = store();
     let manifests = Manifests::new(store, shard());
     failing.plan(Op::Put, "/manifest/", 1, Fault::LoseAnswer);
-    assert_eq!(
-        manifests
-            .commit(ManifestVersion(1), &cover(3))
-            .await
-            .unwrap(),
-        Commit::Committed
-    );
+    assert_eq!(manifests.commit(ManifestVersion(1), &cover(3)).await.unwrap(), Commit::Committed);
     // And across calls: created, but the list that must follow failed.
     failing.plan(Op::List, "/manifest", usize::MAX, Fault::Refuse);
-    let error = manifests
-        .commit(ManifestVersion(2), &cover(4))
-        .await
-        .unwrap_err();
+    let error = manifests.commit(ManifestVersion(2), &cover(4)).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     failing.clear();
-    assert_eq!(
-        manifests
-            .commit(ManifestVersion(2), &cover(4))
-            .await
-            .unwrap(),
-        Commit::Committed
-    );
-    assert_eq!(
-        manifests
-            .commit(ManifestVersion(2), &cover(5))
-            .await
-            .unwrap(),
-        Commit::Lost
-    );
+    assert_eq!(manifests.commit(ManifestVersion(2), &cover(4)).await.unwrap(), Commit::Committed);
+    assert_eq!(manifests.commit(ManifestVersion(2), &cover(5)).await.unwrap(), Commit::Lost);
 }
 
 #[tokio::test]
@@ -196,20 +134,8 @@ async fn a_catalog_update_whose_answer_was_lost_is_made_once() {
         next.collections.push(CollectionEntry::default());
         Ok::<_, ()>(next)
     };
-    assert_eq!(
-        catalogs
-            .update(add)
-            .await
-            .unwrap()
-            .catalog
-            .collections
-            .len(),
-        1
-    );
-    assert_eq!(
-        catalogs.refresh().await.unwrap().catalog.collections.len(),
-        1
-    );
+    assert_eq!(catalogs.update(add).await.unwrap().catalog.collections.len(), 1);
+    assert_eq!(catalogs.refresh().await.unwrap().catalog.collections.len(), 1);
 }
 
 #[tokio::test]
@@ -239,26 +165,16 @@ async fn no_call_waits_for_ever() {
     std::fs::write(&file, "x").unwrap();
     let all = async {
         let kinds = [
-            store
-                .create_if_absent("a", "x".into())
-                .await
-                .unwrap_err()
-                .kind(),
+            store.create_if_absent("a", "x".into()).await.unwrap_err().kind(),
             store.get("a").await.unwrap_err().kind(),
             store.list("a", None).await.unwrap_err().kind(),
             store.list_dirs("a").await.unwrap_err().kind(),
             store.delete("a").await.unwrap_err().kind(),
             store.delete_prefix("a").await.unwrap_err().kind(),
             store.upload_file(&file, "a").await.unwrap_err().kind(),
-            store
-                .download_file("a", &temp.path().join("to"))
-                .await
-                .unwrap_err()
-                .kind(),
+            store.download_file("a", &temp.path().join("to")).await.unwrap_err().kind(),
         ];
         assert_eq!(kinds, [StoreErrorKind::Unavailable; 8]);
     };
-    tokio::time::timeout(Duration::from_secs(20), all)
-        .await
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(20), all).await.unwrap();
 }

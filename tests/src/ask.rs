@@ -105,7 +105,9 @@ impl Ask {
             Self::Keyword(words) => {
                 let request = sample::keyword_search(&words.text, options);
                 let fields = words.fields.clone();
-                client.search_keyword(SearchKeywordRequest { text_fields: fields, keyword: keyword(words), ..request }).await
+                client
+                    .search_keyword(SearchKeywordRequest { text_fields: fields, keyword: keyword(words), ..request })
+                    .await
             }
             Self::Hybrid { vector, words, fusion } => {
                 let request = SearchHybridRequest {
@@ -135,7 +137,10 @@ impl Ask {
                         let lists = if fusion.first_channel() == keyword { [second, first] } else { [first, second] };
                         by_turns(&lists, end + 1)
                     }
-                    _ => by_scores(&lists.map(|(channel, list)| (channel, cut(list, max_result_window.max(end + 1)))), fusion),
+                    _ => by_scores(
+                        &lists.map(|(channel, list)| (channel, cut(list, max_result_window.max(end + 1)))),
+                        fusion,
+                    ),
                 }
             }
         };
@@ -216,7 +221,8 @@ fn by_scores(lists: &[(Channel, Vec<Entry>); 2], fusion: &Fusion) -> Vec<Placed>
             ),
             _ => {
                 let mean = list.iter().fold(0.0, |sum, entry| sum + entry.score) / count;
-                let variance = list.iter().fold(0.0, |sum, entry| sum + (entry.score - mean) * (entry.score - mean)) / count;
+                let variance =
+                    list.iter().fold(0.0, |sum, entry| sum + (entry.score - mean) * (entry.score - mean)) / count;
                 (mean - 3.0 * variance.sqrt(), mean + 3.0 * variance.sqrt())
             }
         };

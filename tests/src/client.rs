@@ -77,7 +77,8 @@ impl Client {
 
     pub async fn get(&self, collection: &str, keys: &[&str]) -> Result<GetDocumentsResponse, Status> {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        let request = GetDocumentsRequest { collection: collection.into(), keys, fields: vec![], include_vectors: true };
+        let request =
+            GetDocumentsRequest { collection: collection.into(), keys, fields: vec![], include_vectors: true };
         Ok(self.documents.clone().get_documents(request).await?.into_inner())
     }
 

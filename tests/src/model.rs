@@ -151,7 +151,8 @@ impl Model {
 
     fn weight(&self, field: usize, term: &str) -> f64 {
         let num_docs = self.with_tokens(field).count() as f64;
-        let doc_freq = self.documents.values().filter(|held| held.terms[field].iter().any(|held| held == term)).count() as f64;
+        let doc_freq =
+            self.documents.values().filter(|held| held.terms[field].iter().any(|held| held == term)).count() as f64;
         let boost = self.schema.texts[field].boost;
         let boost = if boost == 0.0 { 1.0 } else { boost };
         f64::from(boost) * (1.0 + (num_docs - doc_freq + 0.5) / (doc_freq + 0.5)).ln()

@@ -11,8 +11,10 @@ use crate::model::{Words, fold};
 use crate::sample::text;
 
 /// Words of the texts; the first are the most frequent.
-const VOCABULARY: [&str; 16] =
-    ["red", "apple", "sky", "sea", "car", "tree", "blue", "stone", "rain", "wind", "gold", "iron", "owl", "fox", "elk", "yew"];
+const VOCABULARY: [&str; 16] = [
+    "red", "apple", "sky", "sea", "car", "tree", "blue", "stone", "rain", "wind", "gold", "iron", "owl", "fox", "elk",
+    "yew",
+];
 
 /// A source of randomness that prints its seed when the test that holds it fails.
 pub struct Random {
@@ -49,7 +51,8 @@ impl Random {
     /// One of `num_keys` keys, in any spelling.
     pub fn key(&mut self, num_keys: usize) -> String {
         let number = self.below(num_keys);
-        let stem = ["Doc", "straße", "Ключ", "éclair", "ı", "北京"][if number.is_multiple_of(3) { number / 3 % 6 } else { 0 }];
+        let stem =
+            ["Doc", "straße", "Ключ", "éclair", "ı", "北京"][if number.is_multiple_of(3) { number / 3 % 6 } else { 0 }];
         self.respelled(&format!("{stem}-{number}"))
     }
 

@@ -107,7 +107,8 @@ async fn compare(
                 }
             }
             let skip = 1 + random.below(reach - 1);
-            let stretch = Stretch { max_result_window: window as usize, start: skip, size: 1 + random.below(reach - skip) };
+            let stretch =
+                Stretch { max_result_window: window as usize, start: skip, size: 1 + random.below(reach - skip) };
             let options = SearchOptions { skip: skip as u32, page_size: stretch.size as u32, ..exactly(name) };
             let answer = ask.send(&server.client, options).await.unwrap();
             assert_eq!(Answer::from(&answer), ask.answer(model, stretch), "{stretch:?}, {label}: {ask:?}");
@@ -174,7 +175,9 @@ async fn pages_of_approximate_search_neither_repeat_nor_skip() {
         for _ in 0..3 {
             let (vector, words) = (gaussian(&mut random), random.words(4));
             let mut asks = vec![Ask::Vector(vector.clone())];
-            asks.extend([1, 2, 3, 4, 5].map(|method| Ask::fused(&vector, &words, FusionMethod::try_from(method).unwrap())));
+            asks.extend(
+                [1, 2, 3, 4, 5].map(|method| Ask::fused(&vector, &words, FusionMethod::try_from(method).unwrap())),
+            );
             for ask in asks {
                 num_approximate += usize::from(pages_agree(&server.client, &ask, &name, WINDOW - 1).await);
             }
@@ -196,7 +199,8 @@ async fn pages_agree(client: &Client, ask: &Ask, name: &str, reach: u32) -> bool
             assert_eq!((&response.matches, response.has_more), (&skipped.matches, skipped.has_more), "{ask:?}");
             together.extend(response.matches.into_iter().map(|found| (found.key, found.score.to_bits(), found.rank)));
             let first = ask.send(client, options(name, 1, page * size)).await.unwrap();
-            let first: Vec<_> = first.matches.into_iter().map(|found| (found.key, found.score.to_bits(), found.rank)).collect();
+            let first: Vec<_> =
+                first.matches.into_iter().map(|found| (found.key, found.score.to_bits(), found.rank)).collect();
             assert_eq!(together, first, "{page} pages of {size}: {ask:?}");
         }
         let mut keys: Vec<_> = together.iter().map(|(key, _, _)| key.to_uppercase()).collect();

@@ -46,7 +46,14 @@ struct Collected {
 
 impl Collected {
     /// Writes records, of which a tenth are duplicates of others, up to 25 of one vector.
-    async fn write(server: &Local, random: &mut Random, name: &'static str, shards: u32, metric: Metric, count: usize) -> Self {
+    async fn write(
+        server: &Local,
+        random: &mut Random,
+        name: &'static str,
+        shards: u32,
+        metric: Metric,
+        count: usize,
+    ) -> Self {
         let mut schema = schema(DIMS as u32, metric);
         schema.vectors[0].hnsw = Some(Hnsw { expansion_search: 16, ..Hnsw::default() });
         server.client.create(collection(name, shards, schema)).await.unwrap();
@@ -137,7 +144,12 @@ impl Collected {
             let ask = Ask::Vector(record.vector.clone());
             let by_vector = self.search(client, &ask).await;
             let has = |response: &SearchResponse| keys(response).contains(&record.key.as_str());
-            assert!(has(&by_vector) || !self.is_among_the_first(record), "{state}: {} is lost: {:?}", record.key, keys(&by_vector));
+            assert!(
+                has(&by_vector) || !self.is_among_the_first(record),
+                "{state}: {} is lost: {:?}",
+                record.key,
+                keys(&by_vector)
+            );
             assert_eq!(by_vector.matches.len(), PAGE_SIZE.min(self.living.len()));
             if n % 8 != 0 {
                 return;
@@ -190,18 +202,27 @@ fn own_vector(random: &mut Random) -> Vec<f32> {
 
 /// A window so small that segments of a few thousand rows, most of them dead, are cheaper to ask by graph than to scan.
 fn server(store: &Store, sealing_rows: u64, age: Duration, merges: bool) -> LocalBuilder {
-    LocalBuilder::new().store(store.clone()).coordinator_config(|config| config.law.max_result_window = 15).node_config(|config| {
-        config.graph_min_rows = 8;
-        config.sealing.rows = sealing_rows;
-        config.sealing.age = age;
-        config.merging.fan_in = if merges { 2 } else { 1_000 };
-        config.merging.dead_share = if merges { 0.0 } else { 1.0 };
-        config.merging.idle = if merges { Duration::ZERO } else { Duration::from_secs(7_200) };
-    })
+    LocalBuilder::new().store(store.clone()).coordinator_config(|config| config.law.max_result_window = 15).node_config(
+        |config| {
+            config.graph_min_rows = 8;
+            config.sealing.rows = sealing_rows;
+            config.sealing.age = age;
+            config.merging.fan_in = if merges { 2 } else { 1_000 };
+            config.merging.dead_share = if merges { 0.0 } else { 1.0 };
+            config.merging.idle = if merges { Duration::ZERO } else { Duration::from_secs(7_200) };
+        },
+    )
 }
 
 /// Writes, changes, seals and merges one collection, and looks for the living and the dead each time.
-async fn through_all_states(seed: u64, shards: u32, metric: Metric, count: usize, sealing_rows: u64, asks_graphs: bool) {
+async fn through_all_states(
+    seed: u64,
+    shards: u32,
+    metric: Metric,
+    count: usize,
+    sealing_rows: u64,
+    asks_graphs: bool,
+) {
     let mut random = Random::seeded(seed);
     let store = Store::open("memory://").unwrap();
     let hours = Duration::from_secs(7_200);
@@ -282,7 +303,8 @@ async fn while_writes_go_on_beside_sealing_and_merging() {
         }
         // All that lives, by its vector and by its words, and nothing else.
         assert_eq!(local.client.count("c").await.unwrap(), model.len() as u64, "round {round}");
-        for ask in [Ask::Vector(random.vector(DIMS, Metric::Euclidean)), Ask::Keyword(Words::any("red apple yew owl"))] {
+        for ask in [Ask::Vector(random.vector(DIMS, Metric::Euclidean)), Ask::Keyword(Words::any("red apple yew owl"))]
+        {
             let options = SearchOptions { exact: true, ..options("c", 1, 1_000) };
             let answer = Answer::from(&ask.send(&local.client, options).await.unwrap());
             let expected = ask.answer(&model, Stretch { max_result_window: 15, start: 0, size: 1_000 });

@@ -77,9 +77,13 @@ impl Stage {
             let mut answers = Vec::new();
             for ask in self.questions.iter().flat_map(asks) {
                 for page in 1..=NUM_PAGES {
-                    let options = SearchOptions { exact: true, text_limit: 20, ..options(&name(shards), page, PAGE_SIZE) };
+                    let options =
+                        SearchOptions { exact: true, text_limit: 20, ..options(&name(shards), page, PAGE_SIZE) };
                     let response = ask.send(&self.server.client, options).await.unwrap();
-                    answers.push((Answer::from(&response), response.matches.into_iter().map(|found| found.document).collect()));
+                    answers.push((
+                        Answer::from(&response),
+                        response.matches.into_iter().map(|found| found.document).collect(),
+                    ));
                 }
             }
             match &all {
@@ -98,7 +102,11 @@ impl Stage {
             let (start, size) = ((page * PAGE_SIZE) as usize, PAGE_SIZE as usize);
             match &ask {
                 Ask::Keyword(_) => {
-                    assert_eq!(answer, &ask.answer(&self.model, Stretch { max_result_window: 100, start, size }), "{ask:?}");
+                    assert_eq!(
+                        answer,
+                        &ask.answer(&self.model, Stretch { max_result_window: 100, start, size }),
+                        "{ask:?}"
+                    );
                 }
                 Ask::Vector(query) => {
                     let exact = self.model.vector_list(query).into_iter().skip(start).take(size);
@@ -156,7 +164,8 @@ fn same(one: &Answers, other: &Answers, state: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_documents_give_the_same_answers_however_they_are_spread() {
     let mut random = Random::seeded(31);
-    let mut paragraphs: Vec<Record> = corpus::records().into_iter().filter(|record| !record.is_question).step_by(2).collect();
+    let mut paragraphs: Vec<Record> =
+        corpus::records().into_iter().filter(|record| !record.is_question).step_by(2).collect();
     // Equal vectors and equal texts: ties that only keys decide, in the channels of both.
     for n in (0..paragraphs.len()).step_by(10) {
         let twin = Record { id: format!("Twin-{n}"), ..paragraphs[n].clone() };
@@ -173,7 +182,8 @@ async fn the_same_documents_give_the_same_answers_however_they_are_spread() {
     stage = stage.restart(sealing).await;
     same(&first, &stage.answers("replayed from the log by three nodes").await, "replayed");
     let cluster = stage.server.client.describe_cluster().await.unwrap();
-    let addresses: HashSet<_> = cluster.shards.iter().flat_map(|shard| &shard.replicas).map(|replica| &replica.node_address).collect();
+    let addresses: HashSet<_> =
+        cluster.shards.iter().flat_map(|shard| &shard.replicas).map(|replica| &replica.node_address).collect();
     assert!(addresses.len() > 1, "all shards are on one node");
     stage.sealed().await;
     same(&first, &stage.answers("sealed").await, "sealed");
@@ -205,7 +215,10 @@ async fn the_same_documents_give_the_same_answers_however_they_are_spread() {
     };
     let unmerged = num_segments(stage.server.client.describe_cluster().await.unwrap());
     stage = stage.restart(merging).await;
-    stage.server.settle(|replica| replica.num_live_rows == 0 && replica.num_deleted == 0 && replica.num_segments == 1).await;
+    stage
+        .server
+        .settle(|replica| replica.num_live_rows == 0 && replica.num_deleted == 0 && replica.num_segments == 1)
+        .await;
     let merged = num_segments(stage.server.client.describe_cluster().await.unwrap());
     assert!(merged < unmerged, "{unmerged} segments became {merged}");
     same(&last, &stage.answers("merged").await, "merged");

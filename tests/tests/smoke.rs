@@ -18,7 +18,8 @@ async fn documents_in_one_page_out() {
             .collect();
         client.upsert(&name, documents).await.unwrap();
         for round in 0..2 {
-            let response = client.search_hybrid(hybrid_search(&[1.0, 0.0], "apple", options(&name, 1, 6))).await.unwrap();
+            let response =
+                client.search_hybrid(hybrid_search(&[1.0, 0.0], "apple", options(&name, 1, 6))).await.unwrap();
             assert_eq!(keys(&response), ["d0", "d1", "d12", "d2", "d15", "d3"], "{shards} shards, round {round}");
             assert_eq!(response.matches[2].channel(), Channel::Keyword);
             assert!(response.has_more);

@@ -116,9 +116,12 @@ async fn a_snapshot_expires_and_is_then_never_other_data() {
         let server = LocalBuilder::new().node_config(|config| config.view_retention = retention).start().await;
         let client = &server.client;
         client.create(collection("c", shards, schema(1, Metric::Dot))).await.unwrap();
-        let documents = |offset: f32| (0..30).map(|n| document(&format!("d{n}"), &[n as f32 + offset], "red")).collect();
+        let documents =
+            |offset: f32| (0..30).map(|n| document(&format!("d{n}"), &[n as f32 + offset], "red")).collect();
         client.upsert("c", documents(0.0)).await.unwrap();
-        for ask in [Ask::Vector(vec![1.0]), Ask::Keyword(Words::any("red")), Ask::fused(&[1.0], "red", FusionMethod::MaxScore)] {
+        for ask in
+            [Ask::Vector(vec![1.0]), Ask::Keyword(Words::any("red")), Ask::fused(&[1.0], "red", FusionMethod::MaxScore)]
+        {
             let first = ask.send(client, options("c", 1, 5)).await.unwrap();
             client.upsert("c", documents(0.5)).await.unwrap();
             let second = ask.send(client, at(&first.snapshot, options("c", 2, 5))).await.unwrap();
@@ -162,7 +165,9 @@ async fn tokens_that_no_answer_of_the_collection_gave_are_refused() {
     }
     let version = client.upsert("one", vec![document("a", &[1.0], "red")]).await.unwrap().version;
     let foreign = client.upsert("two", vec![document("a", &[1.0], "red"), document("b", &[1.0], "red")]).await.unwrap();
-    for ask in [Ask::Vector(vec![1.0]), Ask::Keyword(Words::any("red")), Ask::fused(&[1.0], "red", FusionMethod::TurnTaking)] {
+    for ask in
+        [Ask::Vector(vec![1.0]), Ask::Keyword(Words::any("red")), Ask::fused(&[1.0], "red", FusionMethod::TurnTaking)]
+    {
         let page = options("one", 1, 5);
         let snapshot = ask.send(client, page.clone()).await.unwrap().snapshot;
         let other = ask.send(client, options("two", 1, 5)).await.unwrap().snapshot;
@@ -204,7 +209,8 @@ async fn strangers() -> (Local, Local) {
 async fn a_search_sees_the_write_that_it_names_whoever_took_it() {
     let (writer, reader) = strangers().await;
     writer.client.create(collection("c", 3, schema(1, Metric::Dot))).await.unwrap();
-    let asks = [Ask::Vector(vec![1.0]), Ask::Keyword(Words::any("red")), Ask::fused(&[1.0], "red", FusionMethod::TurnTaking)];
+    let asks =
+        [Ask::Vector(vec![1.0]), Ask::Keyword(Words::any("red")), Ask::fused(&[1.0], "red", FusionMethod::TurnTaking)];
     for (round, ask) in asks.iter().cycle().take(9).enumerate() {
         // The reader has every shard open and is behind.
         let num_seen = ask.send(&reader.client, options("c", 1, 50)).await.unwrap().matches.len();
@@ -229,7 +235,8 @@ async fn a_search_sees_the_write_that_it_names_whoever_took_it() {
 async fn a_search_that_refreshes_sees_every_write_acknowledged_before() {
     let (one, other) = strangers().await;
     one.client.create(collection("c", 3, schema(1, Metric::Dot))).await.unwrap();
-    let asks = [Ask::Vector(vec![1.0]), Ask::Keyword(Words::any("red")), Ask::fused(&[1.0], "red", FusionMethod::TurnTaking)];
+    let asks =
+        [Ask::Vector(vec![1.0]), Ask::Keyword(Words::any("red")), Ask::fused(&[1.0], "red", FusionMethod::TurnTaking)];
     let refresh = SearchOptions { consistency: Consistency::Refresh as i32, ..options("c", 1, 50) };
     for round in 0..10 {
         // By turns each of them is the one that does not know yet.

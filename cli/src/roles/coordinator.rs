@@ -22,7 +22,8 @@ pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
         .nodes
         .iter()
         .map(|address| {
-            let client = NodeClient::connect(address).map_err(|error| Failure::of(format!("the node {address}"), &error))?;
+            let client =
+                NodeClient::connect(address).map_err(|error| Failure::of(format!("the node {address}"), &error))?;
             Ok(NodeHandle { address: address.clone(), client })
         })
         .collect::<Result<_, Failure>>()?;
@@ -62,12 +63,19 @@ impl Health {
     /// Serving, as a whole and by service.
     pub(super) async fn new(
         names: &[&str],
-    ) -> (Self, impl tower::Service<
-        http::Request<tonic::body::Body>,
-        Response = http::Response<tonic::body::Body>,
-        Error = std::convert::Infallible,
-        Future: Send + 'static,
-    > + NamedService + Clone + Send + Sync + 'static) {
+    ) -> (
+        Self,
+        impl tower::Service<
+            http::Request<tonic::body::Body>,
+            Response = http::Response<tonic::body::Body>,
+            Error = std::convert::Infallible,
+            Future: Send + 'static,
+        > + NamedService
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    ) {
         let (reporter, service) = tonic_health::server::health_reporter();
         let names: Vec<String> = std::iter::once("").chain(names.iter().copied()).map(str::to_owned).collect();
         for name in &names {

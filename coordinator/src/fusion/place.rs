@@ -39,10 +39,7 @@ where
             let Some(key) = key(item) else { continue };
             let places = places.entry(key).or_default();
             if places.last().is_none_or(|last| last.list != list) {
-                places.push(Place {
-                    list,
-                    rank: index + 1,
-                });
+                places.push(Place { list, rank: index + 1 });
             }
         }
     }
@@ -58,14 +55,8 @@ mod tests {
         let lists = [vec!["a", "b", "a", ""], vec!["", "b"], vec!["a"]];
         let places = places_by_key(&lists, |key| (!key.is_empty()).then_some(*key));
         assert_eq!(places.len(), 2);
-        assert_eq!(
-            places["a"],
-            [Place { list: 0, rank: 1 }, Place { list: 2, rank: 1 }]
-        );
-        assert_eq!(
-            places["b"],
-            [Place { list: 0, rank: 2 }, Place { list: 1, rank: 2 }]
-        );
+        assert_eq!(places["a"], [Place { list: 0, rank: 1 }, Place { list: 2, rank: 1 }]);
+        assert_eq!(places["b"], [Place { list: 0, rank: 2 }, Place { list: 1, rank: 2 }]);
         assert_eq!(places["b"][1].of(&lists), &"b");
     }
 }

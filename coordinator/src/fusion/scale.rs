@@ -32,10 +32,7 @@ impl Scale {
     pub(super) fn extremes(scores: &[f64]) -> Self {
         let scores = || scores.iter().copied().map(tame);
         // For an empty list these are infinities, which no match will be measured by.
-        Self::Between {
-            low: scores().fold(f64::INFINITY, f64::min),
-            high: scores().fold(f64::NEG_INFINITY, f64::max),
-        }
+        Self::Between { low: scores().fold(f64::INFINITY, f64::min), high: scores().fold(f64::NEG_INFINITY, f64::max) }
     }
 
     /// From three standard deviations of the population below the mean to three above it. A match further out gets
@@ -49,10 +46,7 @@ impl Scale {
         let mean = sum(scores()) / count;
         let variance = sum(scores().map(|score| (score - mean) * (score - mean))) / count;
         let reach = 3.0 * variance.sqrt();
-        Self::Between {
-            low: mean - reach,
-            high: mean + reach,
-        }
+        Self::Between { low: mean - reach, high: mean + reach }
     }
 
     /// The points of the match of rank `rank`, from 1, and score `score`, higher is better.
@@ -74,11 +68,7 @@ fn sum(terms: impl Iterator<Item = f64>) -> f64 {
 /// A finite score: an overflow becomes the largest, and what is no number, the worst. One document with extreme
 /// values shall not make searches fail.
 fn tame(score: f64) -> f64 {
-    if score.is_nan() {
-        -MAX_SCORE
-    } else {
-        score.clamp(-MAX_SCORE, MAX_SCORE)
-    }
+    if score.is_nan() { -MAX_SCORE } else { score.clamp(-MAX_SCORE, MAX_SCORE) }
 }
 
 #[cfg(test)]
@@ -86,11 +76,7 @@ mod tests {
     use super::*;
 
     fn points(scale: Scale, scores: &[f64]) -> Vec<f64> {
-        scores
-            .iter()
-            .enumerate()
-            .map(|(index, score)| scale.points(index + 1, *score))
-            .collect()
+        scores.iter().enumerate().map(|(index, score)| scale.points(index + 1, *score)).collect()
     }
 
     #[test]
@@ -118,10 +104,7 @@ mod tests {
 
     #[test]
     fn rank_one_with_k_60_gets_a_sixty_first() {
-        assert_eq!(
-            Scale::ReciprocalRank { k: 60 }.points(1, f64::NAN),
-            1.0 / 61.0
-        );
+        assert_eq!(Scale::ReciprocalRank { k: 60 }.points(1, f64::NAN), 1.0 / 61.0);
         assert_eq!(
             Scale::ReciprocalRank { k: u32::MAX }.points(usize::MAX, 0.0),
             1.0 / (u32::MAX as f64 + usize::MAX as f64)
@@ -130,36 +113,12 @@ mod tests {
 
     #[test]
     fn hostile_scores_give_finite_points() {
-        let scores = [
-            f64::INFINITY,
-            f64::MAX,
-            1.0,
-            5e-324,
-            -0.0,
-            f64::MIN,
-            f64::NEG_INFINITY,
-            f64::NAN,
-        ];
-        for scale in [
-            Scale::extremes(&scores),
-            Scale::distribution(&scores),
-            Scale::AsIs,
-        ] {
-            assert!(
-                points(scale, &scores)
-                    .iter()
-                    .all(|points| points.is_finite())
-            );
+        let scores = [f64::INFINITY, f64::MAX, 1.0, 5e-324, -0.0, f64::MIN, f64::NEG_INFINITY, f64::NAN];
+        for scale in [Scale::extremes(&scores), Scale::distribution(&scores), Scale::AsIs] {
+            assert!(points(scale, &scores).iter().all(|points| points.is_finite()));
         }
-        for scale in [
-            Scale::extremes(&[5e-324, 0.0]),
-            Scale::distribution(&[5e-324, 0.0]),
-        ] {
-            assert!(
-                points(scale, &[5e-324, 0.0])
-                    .iter()
-                    .all(|points| (0.0..=1.0).contains(points))
-            );
+        for scale in [Scale::extremes(&[5e-324, 0.0]), Scale::distribution(&[5e-324, 0.0])] {
+            assert!(points(scale, &[5e-324, 0.0]).iter().all(|points| (0.0..=1.0).contains(points)));
         }
     }
 }

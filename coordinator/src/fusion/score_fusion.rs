@@ -70,21 +70,14 @@ impl ScoreFusion {
         L: AsRef<[T]>,
     {
         let weights = self.weights(weights, lists.len())?;
-        let scales: Vec<Scale> = lists
-            .iter()
-            .map(|list| self.scale(&distinct_scores(list.as_ref(), &key, &score)))
-            .collect();
-        let points = |place: &Place| {
-            weights[place.list] * scales[place.list].points(place.rank, score(place.of(lists)))
-        };
+        let scales: Vec<Scale> =
+            lists.iter().map(|list| self.scale(&distinct_scores(list.as_ref(), &key, &score))).collect();
+        let points =
+            |place: &Place| weights[place.list] * scales[place.list].points(place.rank, score(place.of(lists)));
 
         let mut ranking: Vec<Fused<K>> = places_by_key(lists, |item| Some(key(item)))
             .into_iter()
-            .map(|(key, places)| Fused {
-                key,
-                score: self.join(places.iter().map(points)),
-                places,
-            })
+            .map(|(key, places)| Fused { key, score: self.join(places.iter().map(points)), places })
             .collect();
         ranking.sort_unstable_by(best_first);
         Ok(ranking)
@@ -116,33 +109,21 @@ impl ScoreFusion {
     fn join(self, points: impl Iterator<Item = f64>) -> f64 {
         let score = match self {
             Self::MaxScore => points.fold(f64::NEG_INFINITY, f64::max),
-            Self::ReciprocalRank { .. } | Self::RelativeScore | Self::DistributionScore => {
-                points.sum()
-            }
+            Self::ReciprocalRank { .. } | Self::RelativeScore | Self::DistributionScore => points.sum(),
         };
         score + 0.0
     }
 }
 
 /// The scores of a list, those of repetitions left out.
-fn distinct_scores<T, K: Eq + Hash>(
-    list: &[T],
-    key: impl Fn(&T) -> K,
-    score: impl Fn(&T) -> f64,
-) -> Vec<f64> {
+fn distinct_scores<T, K: Eq + Hash>(list: &[T], key: impl Fn(&T) -> K, score: impl Fn(&T) -> f64) -> Vec<f64> {
     let mut seen = HashSet::new();
-    list.iter()
-        .filter(|item| seen.insert(key(item)))
-        .map(score)
-        .collect()
+    list.iter().filter(|item| seen.insert(key(item))).map(score).collect()
 }
 
 /// The order of the ranking.
 fn best_first<K: Ord>(one: &Fused<K>, other: &Fused<K>) -> Ordering {
-    other
-        .score
-        .total_cmp(&one.score)
-        .then_with(|| one.key.cmp(&other.key))
+    other.score.total_cmp(&one.score).then_with(|| one.key.cmp(&other.key))
 }
 
 #[cfg(test)]

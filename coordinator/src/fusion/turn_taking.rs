@@ -49,10 +49,7 @@ mod tests {
     fn turns(lists: &[Vec<&str>], count: usize) -> String {
         let key = |key: &&str| (!key.is_empty()).then(|| key.to_uppercase());
         let places = take_turns(lists, key, count);
-        places
-            .iter()
-            .map(|place| format!("{}{}{} ", place.of(lists), place.list, place.rank))
-            .collect()
+        places.iter().map(|place| format!("{}{}{} ", place.of(lists), place.list, place.rank)).collect()
     }
 
     #[test]
@@ -65,19 +62,13 @@ mod tests {
 
     #[test]
     fn a_list_that_ran_out_leaves_its_turns() {
-        assert_eq!(
-            turns(&[vec![], vec!["a", "b"], vec!["c"]], 9),
-            "a11 c21 b12 "
-        );
+        assert_eq!(turns(&[vec![], vec!["a", "b"], vec!["c"]], 9), "a11 c21 b12 ");
         assert_eq!(turns(&[], 9), "");
     }
 
     #[test]
     fn a_list_that_repeats_itself_loses_the_turn() {
-        assert_eq!(
-            turns(&[vec!["a", "A", "b"], vec!["c", "d"]], 9),
-            "a01 c11 d12 b03 "
-        );
+        assert_eq!(turns(&[vec!["a", "A", "b"], vec!["c", "d"]], 9), "a01 c11 d12 b03 ");
     }
 
     #[test]

@@ -13,10 +13,7 @@ pub(super) fn check(weights: &[f64], lists: usize) -> Result<(), FusionError> {
         return Ok(());
     }
     if weights.len() != lists {
-        return Err(FusionError::WeightCount {
-            given: weights.len(),
-            lists,
-        });
+        return Err(FusionError::WeightCount { given: weights.len(), lists });
     }
     if let Some(index) = weights.iter().position(|weight| !weight.is_finite()) {
         return Err(FusionError::WeightNotFinite { index });
@@ -33,11 +30,7 @@ pub(super) fn check(weights: &[f64], lists: usize) -> Result<(), FusionError> {
 
 /// The weights as they are; 1 for each list where none are given.
 pub(super) fn as_given(weights: &[f64], lists: usize) -> Vec<f64> {
-    if weights.is_empty() {
-        vec![1.0; lists]
-    } else {
-        weights.to_vec()
-    }
+    if weights.is_empty() { vec![1.0; lists] } else { weights.to_vec() }
 }
 
 /// The weights divided by their sum, so that they add up to 1.
@@ -55,27 +48,12 @@ mod tests {
     fn each_fault_is_named() {
         assert_eq!(check(&[], 2), Ok(()));
         assert_eq!(check(&[0.0, 3.0], 2), Ok(()));
-        assert_eq!(
-            check(&[1.0], 2),
-            Err(FusionError::WeightCount { given: 1, lists: 2 })
-        );
-        assert_eq!(
-            check(&[1.0, f64::NAN], 2),
-            Err(FusionError::WeightNotFinite { index: 1 })
-        );
-        assert_eq!(
-            check(&[f64::INFINITY, 1.0], 2),
-            Err(FusionError::WeightNotFinite { index: 0 })
-        );
-        assert_eq!(
-            check(&[1.0, -1.0], 2),
-            Err(FusionError::WeightNegative { index: 1 })
-        );
+        assert_eq!(check(&[1.0], 2), Err(FusionError::WeightCount { given: 1, lists: 2 }));
+        assert_eq!(check(&[1.0, f64::NAN], 2), Err(FusionError::WeightNotFinite { index: 1 }));
+        assert_eq!(check(&[f64::INFINITY, 1.0], 2), Err(FusionError::WeightNotFinite { index: 0 }));
+        assert_eq!(check(&[1.0, -1.0], 2), Err(FusionError::WeightNegative { index: 1 }));
         assert_eq!(check(&[0.0, -0.0], 2), Err(FusionError::WeightsAllZero));
-        assert_eq!(
-            check(&[f64::MAX, f64::MAX], 2),
-            Err(FusionError::WeightsTooLarge)
-        );
+        assert_eq!(check(&[f64::MAX, f64::MAX], 2), Err(FusionError::WeightsTooLarge));
     }
 
     #[test]

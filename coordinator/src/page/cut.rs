@@ -24,12 +24,7 @@ impl PageCut {
     /// Only the law makes cuts, so that every one of them is legal.
     pub(super) fn new(start: u64, end: u64, last_page: u32, next_is_legal: bool) -> Self {
         let clamp = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
-        Self {
-            start: clamp(start),
-            end: clamp(end),
-            last_page,
-            next_is_legal,
-        }
+        Self { start: clamp(start), end: clamp(end), last_page, next_is_legal }
     }
 
     /// How many matches stand before the page. The page's first match has rank `start() + 1`.
@@ -71,18 +66,14 @@ impl PageCut {
     /// first page that does not fit into W goes deeper, and it has no second page to contradict it.
     #[must_use]
     pub fn fusion_window(&self, max_result_window: u32) -> usize {
-        self.window()
-            .max(usize::try_from(max_result_window).unwrap_or(usize::MAX))
+        self.window().max(usize::try_from(max_result_window).unwrap_or(usize::MAX))
     }
 
     /// Cuts the page out of a ranking that is complete, or holds at least [`Self::window`] matches.
     #[must_use]
     pub fn cut<'r, T>(&self, ranking: &'r [T]) -> Page<'r, T> {
         let end = self.end.min(ranking.len());
-        Page {
-            matches: &ranking[self.start.min(end)..end],
-            has_more: self.next_is_legal && ranking.len() > self.end,
-        }
+        Page { matches: &ranking[self.start.min(end)..end], has_more: self.next_is_legal && ranking.len() > self.end }
     }
 }
 
@@ -91,10 +82,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::PageLaw;
 
-    const LAW: PageLaw = PageLaw {
-        max_result_window: 10,
-        max_page_size: 100,
-    };
+    const LAW: PageLaw = PageLaw { max_result_window: 10, max_page_size: 100 };
     const RANKING: [char; 7] = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
 
     #[test]
@@ -124,15 +112,6 @@ mod tests {
     #[test]
     fn only_a_first_page_larger_than_the_window_goes_deeper() {
         let window = |page, size| LAW.resolve(page, size, 0).unwrap().fusion_window(10);
-        assert_eq!(
-            [
-                window(1, 3),
-                window(3, 3),
-                window(1, 9),
-                window(1, 10),
-                window(1, 50)
-            ],
-            [10, 10, 10, 11, 51]
-        );
+        assert_eq!([window(1, 3), window(3, 3), window(1, 9), window(1, 10), window(1, 50)], [10, 10, 10, 11, 51]);
     }
 }

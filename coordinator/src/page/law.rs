@@ -38,10 +38,7 @@ impl PageLaw {
             asked => asked,
         };
         if page_size > self.max_page_size {
-            return Err(PageError::PageSizeTooLarge {
-                page_size,
-                max: self.max_page_size,
-            });
+            return Err(PageError::PageSizeTooLarge { page_size, max: self.max_page_size });
         }
         if skip == 0 {
             return self.page(i64::from(page.max(1)), i64::from(page_size));
@@ -71,10 +68,7 @@ impl PageLaw {
     /// The last page of `page_size` matches that can be asked for, at least 1.
     #[must_use]
     pub fn last_page(&self, page_size: i64) -> u32 {
-        let pages = i64::from(self.reach())
-            .checked_div(page_size)
-            .unwrap_or(1)
-            .max(1);
+        let pages = i64::from(self.reach()).checked_div(page_size).unwrap_or(1).max(1);
         // At most W - 1, so it always fits.
         u32::try_from(pages).unwrap_or(u32::MAX)
     }
@@ -102,27 +96,18 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const LAW: PageLaw = PageLaw {
-        max_result_window: 100,
-        max_page_size: 1_000,
-    };
+    const LAW: PageLaw = PageLaw { max_result_window: 100, max_page_size: 1_000 };
 
     #[test]
     fn zeros_mean_the_first_ten() {
         let cut = LAW.resolve(0, 0, 0).unwrap();
-        assert_eq!(
-            (cut.start(), cut.end(), cut.window(), cut.last_page()),
-            (0, 10, 11, 9)
-        );
+        assert_eq!((cut.start(), cut.end(), cut.window(), cut.last_page()), (0, 10, 11, 9));
         assert_eq!(cut, LAW.resolve(1, 10, 0).unwrap());
     }
 
     #[test]
     fn a_small_limit_lowers_the_default_size() {
-        let law = PageLaw {
-            max_page_size: 4,
-            ..LAW
-        };
+        let law = PageLaw { max_page_size: 4, ..LAW };
         assert_eq!(law.resolve(1, 0, 0).unwrap().page_size(), 4);
     }
 
@@ -130,26 +115,14 @@ mod tests {
     fn the_first_page_may_be_larger_than_the_window_but_not_than_a_page() {
         let cut = LAW.resolve(1, 1_000, 0).unwrap();
         assert_eq!((cut.window(), cut.last_page()), (1_001, 1));
-        assert_eq!(
-            LAW.resolve(2, 1_000, 0),
-            Err(PageError::OutOfRange { last_page: 1 })
-        );
-        assert_eq!(
-            LAW.resolve(1, 1_001, 0),
-            Err(PageError::PageSizeTooLarge {
-                page_size: 1_001,
-                max: 1_000
-            })
-        );
+        assert_eq!(LAW.resolve(2, 1_000, 0), Err(PageError::OutOfRange { last_page: 1 }));
+        assert_eq!(LAW.resolve(1, 1_001, 0), Err(PageError::PageSizeTooLarge { page_size: 1_001, max: 1_000 }));
     }
 
     #[test]
     fn skip_reaches_as_far_as_the_window() {
         assert_eq!(LAW.resolve(0, 10, 89).unwrap().window(), 100);
-        assert_eq!(
-            LAW.resolve(0, 10, 90),
-            Err(PageError::OutOfRange { last_page: 9 })
-        );
+        assert_eq!(LAW.resolve(0, 10, 90), Err(PageError::OutOfRange { last_page: 9 }));
         assert_eq!(LAW.resolve(1, 10, 5).unwrap().start(), 5);
     }
 
@@ -161,30 +134,15 @@ mod tests {
     #[test]
     fn the_largest_numbers_are_refused_or_answered() {
         let most = u32::MAX;
-        let lawless = PageLaw {
-            max_result_window: most,
-            max_page_size: most,
-        };
-        assert_eq!(
-            lawless.resolve(most, most, 0),
-            Err(PageError::OutOfRange { last_page: 1 })
-        );
-        assert_eq!(
-            lawless.resolve(0, most, most),
-            Err(PageError::OutOfRange { last_page: 1 })
-        );
+        let lawless = PageLaw { max_result_window: most, max_page_size: most };
+        assert_eq!(lawless.resolve(most, most, 0), Err(PageError::OutOfRange { last_page: 1 }));
+        assert_eq!(lawless.resolve(0, most, most), Err(PageError::OutOfRange { last_page: 1 }));
         assert_eq!(lawless.resolve(0, most, 0).unwrap().window(), 1 << 32);
-        assert_eq!(
-            lawless.resolve(most - 1, 1, 0).unwrap().end(),
-            4_294_967_294
-        );
+        assert_eq!(lawless.resolve(most - 1, 1, 0).unwrap().end(), 4_294_967_294);
         assert!(lawless.page(i64::MIN, i64::MIN).is_err());
         assert!(lawless.page(i64::MAX, i64::MAX).is_err());
         assert!(lawless.page(1, i64::MAX).is_ok());
-        let none = PageLaw {
-            max_result_window: 0,
-            max_page_size: 0,
-        };
+        let none = PageLaw { max_result_window: 0, max_page_size: 0 };
         assert_eq!(none.resolve(0, 0, 0).unwrap().page_size(), 0);
         assert!(none.resolve(0, 0, 1).is_err());
     }

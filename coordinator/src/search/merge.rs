@@ -53,8 +53,10 @@ mod tests {
 
     #[test]
     fn ties_are_decided_by_the_folded_key() {
-        let shards =
-            vec![(0, vec![candidate("c", 2.0), candidate("b", 1.0)]), (1, vec![candidate("A", 1.0), candidate("d", 0.5)])];
+        let shards = vec![
+            (0, vec![candidate("c", 2.0), candidate("b", 1.0)]),
+            (1, vec![candidate("A", 1.0), candidate("d", 0.5)]),
+        ];
         let merged = merge(shards, KeyRule::CaseInsensitive, 3);
         let keys: Vec<_> = merged.iter().map(|hit| (hit.key.as_str(), hit.shard)).collect();
         assert_eq!(keys, [("c", 0), ("A", 1), ("b", 0)]);

@@ -10,8 +10,8 @@ use antiphon_proto::store::{LogOp, log_op::Op};
 use antiphon_proto::v1::document_service_server::DocumentService;
 use antiphon_proto::v1::{
     CountDocumentsRequest, CountDocumentsResponse, DeleteDocumentsRequest, DeleteDocumentsResponse, Document,
-    GetDocumentsRequest, GetDocumentsResponse, ImportDocumentsRequest, ImportDocumentsResponse,
-    UpsertDocumentsRequest, UpsertDocumentsResponse,
+    GetDocumentsRequest, GetDocumentsResponse, ImportDocumentsRequest, ImportDocumentsResponse, UpsertDocumentsRequest,
+    UpsertDocumentsResponse,
 };
 use futures::future::try_join_all;
 use prost::Message;

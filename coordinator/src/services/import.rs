@@ -57,8 +57,7 @@ impl Import {
         let mut documents = request.documents;
         check_documents(&mut documents, &collection.schema)?;
         let num_documents = documents.len() as u64;
-        let ops: Vec<LogOp> =
-            documents.into_iter().map(|document| LogOp { op: Some(Op::Upsert(document)) }).collect();
+        let ops: Vec<LogOp> = documents.into_iter().map(|document| LogOp { op: Some(Op::Upsert(document)) }).collect();
         if !ops.is_empty() {
             let written = self.write(&collection, ops).await?;
             advance(&mut self.positions, &written.positions);

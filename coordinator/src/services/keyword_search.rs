@@ -17,8 +17,7 @@ impl KeywordSearchService for Service {
         let resolve = |collection| {
             let mut builder = RequestBuilder::new(&self.0.config.law, collection, &options)?;
             let (schema, warnings) = builder.schema_and_warnings();
-            let query =
-                keyword_query(&request.text, &request.text_fields, request.keyword.as_ref(), schema, warnings)?;
+            let query = keyword_query(&request.text, &request.text_fields, request.keyword.as_ref(), schema, warnings)?;
             builder.single(ListQuery { channel: Channel::Keyword, query: 0, kind: ListKind::Keyword(query) })
         };
         Ok(Response::new(self.0.search(&options.collection, deadline, resolve).await?))

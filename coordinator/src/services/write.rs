@@ -44,10 +44,8 @@ impl Service {
             by_shard.entry(shard).or_default().push(op);
         }
         let calls = by_shard.into_iter().map(|(shard, ops)| async move {
-            let message = WriteRequest {
-                shard: Some(ShardRef { collection_uid: collection.uid().to_owned(), shard }),
-                ops,
-            };
+            let message =
+                WriteRequest { shard: Some(ShardRef { collection_uid: collection.uid().to_owned(), shard }), ops };
             let outcome = match self.0.cluster.node_of(collection.uid(), shard) {
                 Ok(node) => node.client.write(message, deadline).await,
                 Err(error) => Err(error),

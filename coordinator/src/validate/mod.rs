@@ -12,8 +12,7 @@ use antiphon_proto::error::{ApiError, ErrorKind};
 
 /// Whether a name is [a-z0-9_-]{1,64}.
 pub(crate) fn is_name(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'))
+    (1..=64).contains(&name.len()) && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'))
 }
 
 /// Collects the faults of a request, so that a caller sees them all at once.

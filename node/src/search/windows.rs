@@ -73,11 +73,8 @@ pub fn keyword_window(
     if plan.fields.len() != query.fields.len() {
         return Err(NodeError::Invalid("a keyword plan needs the counts of every field".into()));
     }
-    let mut fields: Vec<FieldStatistics> = schema
-        .texts
-        .iter()
-        .map(|field| FieldStatistics { num_docs: 0, num_tokens: 0, boost: field.boost })
-        .collect();
+    let mut fields: Vec<FieldStatistics> =
+        schema.texts.iter().map(|field| FieldStatistics { num_docs: 0, num_tokens: 0, boost: field.boost }).collect();
     for (field, counts) in query.fields.iter().zip(&plan.fields) {
         let slot = fields
             .get_mut(*field as usize)

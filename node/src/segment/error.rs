@@ -48,7 +48,9 @@ impl SegmentError {
     pub fn is_stopped(&self) -> bool {
         matches!(
             self,
-            SegmentError::Stopped | SegmentError::Text(TextError::Stopped) | SegmentError::VectorSearch(VectorError::Stopped)
+            SegmentError::Stopped
+                | SegmentError::Text(TextError::Stopped)
+                | SegmentError::VectorSearch(VectorError::Stopped)
         )
     }
 

@@ -65,7 +65,13 @@ impl Output {
             Output::Memory(cursor) => {
                 let bytes = cursor.into_inner();
                 let crc32 = crc32fast::hash(&bytes);
-                Ok(BuiltFile { name, size_bytes: bytes.len() as u64, crc32, blob: Blob::from_bytes(&bytes), path: None })
+                Ok(BuiltFile {
+                    name,
+                    size_bytes: bytes.len() as u64,
+                    crc32,
+                    blob: Blob::from_bytes(&bytes),
+                    path: None,
+                })
             }
             Output::File { mut file, path } => {
                 file.flush()?;

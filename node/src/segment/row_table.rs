@@ -60,7 +60,13 @@ impl RowTableBuilder {
     ///
     /// # Errors
     /// [`SegmentError::TooLarge`] when the keys pass 1 GiB, the most that rkyv's strings hold.
-    pub(super) fn add(&mut self, key: &str, seq: u64, tokens: &[u32], payload: PayloadPosition) -> Result<(), SegmentError> {
+    pub(super) fn add(
+        &mut self,
+        key: &str,
+        seq: u64,
+        tokens: &[u32],
+        payload: PayloadPosition,
+    ) -> Result<(), SegmentError> {
         let columns = &mut self.columns;
         if columns.keys.len() + key.len() > MAX_KEY_BYTES {
             return Err(SegmentError::TooLarge);
@@ -139,7 +145,8 @@ impl RowTable {
     pub fn key(&self, row: u32) -> &str {
         let columns = self.columns.get();
         let row = row as usize;
-        let start = row.checked_sub(1).map_or(Some(0), |before| columns.key_ends.get(before).map(|end| end.to_native()));
+        let start =
+            row.checked_sub(1).map_or(Some(0), |before| columns.key_ends.get(before).map(|end| end.to_native()));
         let end = columns.key_ends.get(row).map(|end| end.to_native());
         match (start, end) {
             (Some(start), Some(end)) => columns.keys.get(start as usize..end as usize).unwrap_or_default(),

@@ -137,4 +137,3 @@ impl std::fmt::Debug for Segment {
         f.debug_struct("Segment").field("num_rows", &self.num_rows()).field("size_bytes", &self.size_bytes).finish()
     }
 }
-

@@ -55,11 +55,8 @@ pub fn apply(
     let (net, num_deleted) = net_effect(view, schema, groups);
     let mut next = View { seq: last_seq, ..view.clone() };
     bury(&mut next, net.values().filter_map(|net| net.base_row));
-    let deletes: Vec<_> = net
-        .iter()
-        .filter(|(_, net)| net.document.is_none())
-        .map(|(folded, net)| (net.seq, folded.clone()))
-        .collect();
+    let deletes: Vec<_> =
+        net.iter().filter(|(_, net)| net.document.is_none()).map(|(folded, net)| (net.seq, folded.clone())).collect();
     if !deletes.is_empty() {
         next.deletes.push(Arc::new(deletes));
     }

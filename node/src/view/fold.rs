@@ -19,12 +19,7 @@ const MAX_FOLDED_ROWS: u64 = 8192;
 ///
 /// # Errors
 /// [`SegmentError`] where a segment cannot be built.
-pub fn fold(
-    mut view: View,
-    schema: &Arc<ShardSchema>,
-    frozen: usize,
-    threads: usize,
-) -> Result<View, SegmentError> {
+pub fn fold(mut view: View, schema: &Arc<ShardSchema>, frozen: usize, threads: usize) -> Result<View, SegmentError> {
     loop {
         let sizes: Vec<u64> = view.live.iter().map(|segment| u64::from(segment.segment().num_rows())).collect();
         let Some(start) = run_to_fold(&sizes[frozen.min(sizes.len())..]) else { return Ok(view) };
@@ -50,8 +45,7 @@ fn fold_segments(
     schema: &Arc<ShardSchema>,
     threads: usize,
 ) -> Result<Option<SegmentView>, SegmentError> {
-    let sources: Vec<_> =
-        segments.iter().map(|view| (Arc::clone(view.segment()), Arc::clone(view.dead()))).collect();
+    let sources: Vec<_> = segments.iter().map(|view| (Arc::clone(view.segment()), Arc::clone(view.dead()))).collect();
     let mut builder = SegmentBuilder::new(Arc::clone(schema), Destination::Memory, None)?;
     merge_segments(&sources, |row| builder.add(&row))?;
     if builder.num_rows() == 0 {

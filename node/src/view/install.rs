@@ -27,12 +27,8 @@ pub fn install(
         })
         .collect();
     let live = view.live.iter().filter_map(|segment| without_covered(segment, covered_seq)).collect();
-    let deletes = view
-        .deletes
-        .iter()
-        .filter(|batch| batch.iter().any(|(seq, _)| *seq > covered_seq))
-        .cloned()
-        .collect();
+    let deletes =
+        view.deletes.iter().filter(|batch| batch.iter().any(|(seq, _)| *seq > covered_seq)).cloned().collect();
     View { seq: view.seq.max(covered_seq), manifest_version, covered_seq, sealed, live, quarantined, deletes }
 }
 
@@ -62,9 +58,7 @@ fn ops_beyond(view: &View, covered_seq: u64) -> HashMap<String, u64> {
 
 fn tombstones_by(segment: &SegmentView, ops: &HashMap<String, u64>) -> RoaringBitmap {
     let rows = segment.segment().rows();
-    ops.iter()
-        .filter_map(|(folded, seq)| rows.find(folded).filter(|row| rows.seq(*row) < *seq))
-        .collect()
+    ops.iter().filter_map(|(folded, seq)| rows.find(folded).filter(|row| rows.seq(*row) < *seq)).collect()
 }
 
 /// A live segment without the rows that the manifest covers; none where nothing is left.

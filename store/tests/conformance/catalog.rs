@@ -12,28 +12,19 @@ use futures::future::join_all;
 fn with(catalog: &Catalog, name: &str) -> Catalog {
     let mut next = catalog.clone();
     next.collections.push(CollectionEntry {
-        collection: Some(Collection {
-            name: name.to_owned(),
-            ..Default::default()
-        }),
+        collection: Some(Collection { name: name.to_owned(), ..Default::default() }),
         ..Default::default()
     });
     next
 }
 
 async fn add(catalogs: &CatalogStore, name: &str) {
-    catalogs
-        .update(|catalog| Ok::<_, ()>(with(catalog, name)))
-        .await
-        .unwrap();
+    catalogs.update(|catalog| Ok::<_, ()>(with(catalog, name))).await.unwrap();
 }
 
 fn names(catalog: &Catalog) -> Vec<String> {
-    let mut names: Vec<_> = catalog
-        .collections
-        .iter()
-        .filter_map(|entry| Some(entry.collection.as_ref()?.name.clone()))
-        .collect();
+    let mut names: Vec<_> =
+        catalog.collections.iter().filter_map(|entry| Some(entry.collection.as_ref()?.name.clone())).collect();
     names.sort_unstable();
     names
 }
@@ -55,15 +46,10 @@ pub async fn concurrent_updates_lose_none(store: Store) {
             }
         })
     });
-    join_all(updaters)
-        .await
-        .into_iter()
-        .for_each(Result::unwrap);
+    join_all(updaters).await.into_iter().for_each(Result::unwrap);
     let newest = CatalogStore::new(store).refresh().await.unwrap();
     assert_eq!(newest.version, CatalogVersion(24));
-    let expected: Vec<_> = (0..6)
-        .flat_map(|updater| (0..4).map(move |n| format!("{updater}-{n}")))
-        .collect();
+    let expected: Vec<_> = (0..6).flat_map(|updater| (0..4).map(move |n| format!("{updater}-{n}"))).collect();
     assert_eq!(names(&newest.catalog), expected);
 }
 
@@ -72,10 +58,7 @@ pub async fn refusals_and_no_changes_write_nothing(store: Store) {
     add(&catalogs, "one").await;
     let refused = catalogs.update(|_| Err("no")).await;
     assert!(matches!(refused, Err(UpdateError::Refused("no"))));
-    let same = catalogs
-        .update(|catalog| Ok::<_, ()>(catalog.clone()))
-        .await
-        .unwrap();
+    let same = catalogs.update(|catalog| Ok::<_, ()>(catalog.clone())).await.unwrap();
     assert_eq!(same.version, CatalogVersion(1));
     assert_eq!(store.list("catalog", None).await.unwrap().len(), 1);
     assert_eq!(catalogs.cached(), same);
@@ -93,8 +76,5 @@ pub async fn old_versions_go_and_blind_nobody(store: Store) {
     assert_eq!(kept.len(), 17);
     assert_eq!(kept[0].name, CatalogVersion(9).name());
     let newest = reader.refresh().await.unwrap();
-    assert_eq!(
-        (newest.version, newest.catalog.collections.len()),
-        (CatalogVersion(25), 25)
-    );
+    assert_eq!((newest.version, newest.catalog.collections.len()), (CatalogVersion(25), 25));
 }

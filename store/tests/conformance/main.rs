@@ -2,12 +2,7 @@
 //!
 //! The S3 run needs python3 with `moto[server]`, or a bucket of one's own in ANTIPHON_TEST_S3_URL (`s3://bucket/prefix`,
 //! with the usual AWS_* variables). Without either it is skipped with a word, or fails where ANTIPHON_REQUIRE_S3=1.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stdout,
-    unreachable_pub
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, unreachable_pub)]
 
 mod catalog;
 mod objects;

@@ -33,35 +33,20 @@ impl Bucket {
     /// Nothing where there is no server and none is required.
     pub fn start() -> Option<Self> {
         if let Ok(url) = std::env::var("ANTIPHON_TEST_S3_URL") {
-            let run = format!(
-                "{}/{:016x}",
-                url.trim_end_matches('/'),
-                rand::random::<u64>()
-            );
-            return Some(Self {
-                url: run,
-                options: Vec::new(),
-                _server: None,
-            });
+            let run = format!("{}/{:016x}", url.trim_end_matches('/'), rand::random::<u64>());
+            return Some(Self { url: run, options: Vec::new(), _server: None });
         }
         let started = start_moto();
         if started.is_none() {
             let required = std::env::var("ANTIPHON_REQUIRE_S3").is_ok_and(|value| value == "1");
-            assert!(
-                !required,
-                "ANTIPHON_REQUIRE_S3=1, but python3 with moto[server] did not start"
-            );
+            assert!(!required, "ANTIPHON_REQUIRE_S3=1, but python3 with moto[server] did not start");
             println!("skipped: the S3 conformance run needs python3 with moto[server]");
         }
         started
     }
 
     pub fn store(&self, prefix: &str) -> Store {
-        let options: Vec<_> = self
-            .options
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
+        let options: Vec<_> = self.options.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Store::open_with(&format!("{}/{prefix}", self.url), &options).unwrap()
     }
 }
@@ -75,26 +60,14 @@ fn start_moto() -> Option<Bucket> {
         .spawn()
         .ok()?;
     let mut line = String::new();
-    BufReader::new(server.stdout.take()?)
-        .read_line(&mut line)
-        .ok()?;
+    BufReader::new(server.stdout.take()?).read_line(&mut line).ok()?;
     let port: u16 = line.trim().parse().ok()?;
 
     let mut connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    write!(
-        connection,
-        "PUT /antiphon HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\n\r\n"
-    )
-    .unwrap();
+    write!(connection, "PUT /antiphon HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\n\r\n").unwrap();
     let mut answer = String::new();
     connection.read_to_string(&mut answer).unwrap();
-    assert!(
-        answer
-            .lines()
-            .next()
-            .is_some_and(|status| status.contains("200")),
-        "{answer}"
-    );
+    assert!(answer.lines().next().is_some_and(|status| status.contains("200")), "{answer}");
 
     Some(Bucket {
         url: "s3://antiphon".to_owned(),
