@@ -144,6 +144,8 @@ async fn pages_of_approximate_search_neither_repeat_nor_skip() {
             config.sealing.age = std::time::Duration::from_millis(100);
             config.merging.fan_in = 1_000;
             config.merging.dead_share = 1.0;
+            // Another set of segments may give another approximate answer: none shall come between two pages.
+            config.merging.idle = std::time::Duration::from_secs(7_200);
         })
         .coordinator_config(|config| config.law.max_result_window = WINDOW)
         .start()
