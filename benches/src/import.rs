@@ -9,6 +9,7 @@ use antiphon_proto::v1::{Document, ImportDocumentsRequest};
 use antiphon_proto::vector;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Status};
 
 use crate::Outcome;
 use crate::client::{Client, Method, Search, options};
@@ -16,6 +17,10 @@ use crate::queries::Query;
 
 /// Batches that wait to be sent.
 const WAITING: usize = 2;
+/// How long an overloaded server is left alone.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often a server may be overloaded in one import.
+const MAX_REFUSALS: usize = 100;
 
 /// How an import is done.
 #[derive(Debug, Clone, Copy)]
@@ -43,15 +48,59 @@ pub struct Imported {
     pub probes: Vec<Duration>,
     /// Probes that did not find an acknowledged document.
     pub num_invisible: usize,
+    /// Why the server ended the stream, where it was overloaded.
+    pub refused: Option<Status>,
 }
 
-/// Imports all documents.
+/// Imports all documents, and as the API wants it goes on with what was not acknowledged where the server was overloaded.
+/// `from` gives the documents from a number on. Returns how often that was as well.
+///
+/// # Errors
+/// The server's.
+pub async fn import_resuming<I: Iterator<Item = Document>>(
+    client: &Client,
+    plan: ImportPlan<'_>,
+    from: impl Fn(u64) -> I,
+) -> Outcome<(Imported, usize)> {
+    let (begun, mut sum, mut num_refusals) = (Instant::now(), Imported::default(), 0);
+    loop {
+        let part = import_from(client, plan, sum.num_docs, from(sum.num_docs)).await?;
+        let is_whole = part.refused.is_none();
+        sum.num_docs += part.num_docs;
+        sum.elapsed = begun.elapsed();
+        sum.probes.extend(part.probes);
+        sum.num_invisible += part.num_invisible;
+        if is_whole {
+            return Ok((sum, num_refusals));
+        }
+        num_refusals += 1;
+        if num_refusals > MAX_REFUSALS {
+            return Err("the server was overloaded again and again".into());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Imports all documents over one stream.
 ///
 /// # Errors
 /// The server's.
 pub async fn import(
     client: &Client,
     plan: ImportPlan<'_>,
+    documents: impl Iterator<Item = Document>,
+) -> Outcome<Imported> {
+    let mut imported = import_from(client, plan, 0, documents).await?;
+    match imported.refused.take() {
+        Some(status) => Err(status.into()),
+        None => Ok(imported),
+    }
+}
+
+async fn import_from(
+    client: &Client,
+    plan: ImportPlan<'_>,
+    num_before: u64,
     mut documents: impl Iterator<Item = Document>,
 ) -> Outcome<Imported> {
     let (send, receive) = mpsc::channel(WAITING);
@@ -74,12 +123,21 @@ pub async fn import(
         let mut imported = Imported::default();
         let mut documents = client.documents.clone();
         let mut answers = documents.import_documents(ReceiverStream::new(receive)).await?.into_inner();
-        while let Some(answer) = answers.message().await? {
+        loop {
+            let answer = match answers.message().await {
+                Ok(Some(answer)) => answer,
+                Ok(None) => break,
+                Err(status) if status.code() == Code::ResourceExhausted => {
+                    imported.refused = Some(status);
+                    break;
+                }
+                Err(status) => return Err(status.into()),
+            };
             imported.num_docs = answer.num_imported;
             imported.elapsed = begun.elapsed();
             imported.acknowledged.push(imported.elapsed);
             if let Some(progress) = plan.progress {
-                progress.store(answer.num_imported, Ordering::Relaxed);
+                progress.store(num_before + answer.num_imported, Ordering::Relaxed);
             }
             let last = on_their_way.borrow_mut().pop_front();
             if plan.probe_every > 0

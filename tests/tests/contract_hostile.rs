@@ -86,7 +86,7 @@ async fn names_of_a_megabyte_are_refused_in_few_words() {
             client.upsert("c", vec![Document { key: "k".into(), fields, ..Document::default() }]).await,
             Kind::ArgumentInvalid,
         );
-        let texts = vec![TextField { name: "t".into(), analyzer: long.clone(), boost: 1.0 }; 20];
+        let texts = vec![TextField { name: "t".into(), analyzer: long.clone(), boost: 1.0 }; 10];
         refused(client.create(collection("d", 1, Schema { texts, ..Schema::default() })).await, Kind::SchemaInvalid);
         refused(client.get("c", &[long.as_str(); 3]).await, Kind::KeyInvalid);
         let snapshot = SearchOptions { snapshot: long.clone(), ..options("c", 1, 10) };

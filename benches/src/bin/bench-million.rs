@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use antiphon_benches::child_server::ServerArgs;
 use antiphon_benches::client::{Client, Method, Search, options};
 use antiphon_benches::drive::{Until, drive};
-use antiphon_benches::import::{ImportPlan, import};
+use antiphon_benches::import::{ImportPlan, import_resuming};
 use antiphon_benches::made::Maker;
 use antiphon_benches::proc::{CpuMeter, MemorySample, MemorySampler, max_anon};
 use antiphon_benches::report::{self, Report, mib, note};
@@ -62,11 +62,13 @@ async fn run(args: &Args) -> Outcome<()> {
     let sampler = MemorySampler::start(server.pid(), Duration::from_millis(50));
     let (meter, begun) = (CpuMeter::start(Some(server.pid()))?, Instant::now());
     let plan = ImportPlan { collection: COLLECTION, batch: 500, probe_every: 40, progress: Some(&sampler.progress) };
-    let imported = import(&client, plan, (0..args.rows).map(|row| maker.document(row))).await?;
+    let (imported, num_refusals) =
+        import_resuming(&client, plan, |from| (from..args.rows).map(|row| maker.document(row))).await?;
     let importing = meter.shares()?;
     report.add("documents/s acknowledged", format!("{:.0}", args.rows as f64 / imported.elapsed.as_secs_f64()));
     let cores = format!("{:.2} / {:.2} / {:.2}", importing.own, importing.server, importing.others);
     report.add("importing, cores: client / server / other processes", cores);
+    report.add("streams ended as OVERLOADED and resumed", num_refusals.to_string());
     let probes = Latencies::of(&imported.probes);
     report.add("search while importing, ms median / max", format!("{:.2} / {:.2}", probes.p50_ms, probes.max_ms));
     let invisible = imported.num_invisible;
