@@ -41,7 +41,7 @@ impl Stage {
         for shards in SHARD_COUNTS {
             server.client.create(collection(&name(shards), shards, corpus::schema())).await.unwrap();
         }
-        let questions = corpus::records().into_iter().filter(|record| record.is_question).step_by(9).collect();
+        let questions = corpus::records().into_iter().filter(|record| record.is_question).step_by(11).collect();
         Self { store, server, model: Model::new(corpus::schema()), questions }
     }
 

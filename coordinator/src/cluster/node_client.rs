@@ -12,7 +12,7 @@ use antiphon_proto::internal::{
     SearchWindowsRequest, SearchWindowsResponse, WriteRequest, WriteResponse,
 };
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
 /// Largest message between coordinator and node, in bytes.
 pub(super) const MAX_INTERNAL_MESSAGE_BYTES: usize = 256 << 20;
@@ -118,13 +118,35 @@ impl NodeClient {
     }
 }
 
-/// A node's status; one that the transport made at the deadline is the deadline's.
+/// A node's status. One without details was made by the transport: at the deadline it is the deadline's, else the
+/// connection broke, whatever code it came by.
 fn read_status(status: &Status, deadline: Deadline) -> ApiError {
     let error = ApiError::from_status(status);
-    match error.kind() {
-        ErrorKind::Cancelled if deadline.is_over() => {
-            ApiError::new(ErrorKind::Deadline, "the node did not answer in time")
+    let is_ours = !status.details().is_empty();
+    match status.code() {
+        Code::Cancelled if deadline.is_over() => ApiError::new(ErrorKind::Deadline, "the node did not answer in time"),
+        Code::Cancelled | Code::Internal | Code::Unknown if !is_ours => {
+            ApiError::new(ErrorKind::ShardUnavailable, format!("the node went away: {}", status.message()))
         }
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_that_broke_is_an_unavailable_shard_and_not_a_cancelled_call() {
+        let later = Deadline::after(Duration::from_secs(60));
+        let kind = |status: Status, deadline| read_status(&status, deadline).kind();
+        assert_eq!(kind(Status::cancelled("operation was canceled"), later), ErrorKind::ShardUnavailable);
+        assert_eq!(kind(Status::unknown("h2 protocol error"), later), ErrorKind::ShardUnavailable);
+        assert_eq!(kind(Status::unavailable("tcp connect error"), later), ErrorKind::ShardUnavailable);
+        assert_eq!(kind(Status::cancelled("Timeout expired"), Deadline::after(Duration::ZERO)), ErrorKind::Deadline);
+        let ours = ApiError::new(ErrorKind::Cancelled, "the call was cancelled").to_status();
+        assert_eq!(kind(ours, later), ErrorKind::Cancelled);
     }
 }

@@ -49,8 +49,8 @@ pub(crate) struct Args {
     /// Seconds of each turn of throughput.
     #[arg(long, default_value_t = 4)]
     pub(crate) turn_s: u64,
-    /// Depths that raw usearch's recall is told of, 256 or more, the first being the product's.
-    #[arg(long, value_delimiter = ',', default_values_t = [256, 320, 384, 512])]
+    /// Depths that raw usearch's recall is told of, each at least the product's default, which comes first.
+    #[arg(long, value_delimiter = ',', default_values_t = [384, 512, 640])]
     pub(crate) depths: Vec<usize>,
     /// Where the figures go as JSON.
     #[arg(long, default_value = "bench-wordnet.json")]
