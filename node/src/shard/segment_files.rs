@@ -30,6 +30,9 @@ impl CacheDir {
     pub fn create(parent: Option<&Path>) -> std::io::Result<Self> {
         let parent = parent.map_or_else(|| std::env::temp_dir().join("antiphon-cache"), Path::to_owned);
         std::fs::create_dir_all(&parent)?;
+        // One at a time: a directory that another process has made and not locked yet would look abandoned.
+        let turn = File::create(parent.join("turn"))?;
+        turn.lock()?;
         sweep(&parent);
         let path = parent.join(format!("process-{}", ulid::Ulid::generate()));
         std::fs::create_dir(&path)?;
