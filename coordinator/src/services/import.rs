@@ -19,8 +19,8 @@ use crate::status_layer::mend;
 use crate::token::{self, Position};
 use crate::validate::check_documents;
 
-/// How long a batch waits for room before its stream is told so.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a batch waits for room before its stream is told so: longer than sealing a full live part takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// How long a batch that met a full shard waits before it is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
