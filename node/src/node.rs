@@ -39,10 +39,12 @@ impl Node {
     /// Starts a node over a store. Holds no shard until it is asked for one, or for all.
     ///
     /// # Errors
-    /// Where the cache directory cannot be made, or the catalog not be read.
+    /// Where the cache directory or the search threads cannot be made, or the catalog not be read.
     pub async fn start(config: NodeConfig, store: Store) -> Result<Arc<Self>, NodeError> {
         let config = Arc::new(config);
-        let pool = Arc::new(SearchPool::new(config.search_threads, config.search_queue));
+        let pool = SearchPool::start(config.search_threads, config.search_queue)
+            .map_err(|error| NodeError::Internal(format!("the search threads: {error}")))?;
+        let pool = Arc::new(pool);
         let cache = CacheDir::create(config.cache_dir.as_deref())
             .map_err(|error| NodeError::Internal(format!("the cache directory: {error}")))?;
         let context = ShardContext {

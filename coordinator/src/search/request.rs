@@ -10,6 +10,7 @@ use crate::collections::Resolved;
 use crate::fusion::ScoreFusion;
 use crate::page::{PageCut, PageError, PageLaw};
 use crate::token::{self, Position};
+use crate::validate::Depth;
 
 /// Default constant of reciprocal rank fusion.
 const DEFAULT_RANK_CONSTANT: u32 = 60;
@@ -236,8 +237,9 @@ impl<'r> RequestBuilder<'r> {
 
     /// What graphs are asked for at least: the same for every page, so that deeper pages extend shallower ones. Only a
     /// first page larger than the window goes deeper.
-    pub fn depth(&self) -> usize {
-        (self.law.max_result_window as usize + 1).max(self.cut.window())
+    pub fn depth(&self) -> Depth {
+        let least = (self.law.max_result_window as usize + 1).max(self.cut.window());
+        Depth { least, num_shards: self.collection.collection.shard_count }
     }
 
     /// A search of one list.

@@ -6,7 +6,7 @@ mod query;
 
 pub use collection::check_collection;
 pub use document::{check_documents, check_keys};
-pub use query::{keyword_query, vector_field, vector_query};
+pub use query::{Depth, keyword_query, vector_field, vector_query};
 
 use antiphon_proto::error::{ApiError, ErrorKind};
 

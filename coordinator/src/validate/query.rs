@@ -37,7 +37,16 @@ pub fn vector_field<'a>(name: &str, schema: &'a Schema) -> Result<(u32, &'a Vect
     })
 }
 
-/// A vector query against its field. `depth` is what the graph is asked for, constant for all pages.
+/// How deep graphs are searched, besides what a field's settings say: the same for every page.
+#[derive(Debug, Clone, Copy)]
+pub struct Depth {
+    /// Candidates of any graph at least.
+    pub least: usize,
+    /// Shards that the collection's documents are spread over.
+    pub num_shards: u32,
+}
+
+/// A vector query against its field.
 ///
 /// # Errors
 /// QUERY_EMPTY, DIMENSION_MISMATCH, NOT_FINITE, ZERO_VECTOR, and those of [`vector_field`].
@@ -45,7 +54,7 @@ pub fn vector_query(
     sent: Option<&Vector>,
     field_name: &str,
     exact: bool,
-    depth: usize,
+    depth: Depth,
     schema: &Schema,
 ) -> Result<VectorQuery, ApiError> {
     let (field, spec) = vector_field(field_name, schema)?;
@@ -59,8 +68,11 @@ pub fn vector_query(
         })
         .map_err(|fault| ApiError::field(vector_kind(&fault), "vector", fault.to_string()))?;
     let expansion = spec.hnsw.unwrap_or_default().expansion_search;
-    let depth = depth.max(expansion as usize) as u32;
-    Ok(VectorQuery { field, vector: vector::to_le_bytes(&values), exact, depth })
+    let least = depth.least as u32;
+    // A shard holds a random share of the documents, so fewer of the nearest. See ADR 8.
+    let share = f64::from(expansion) * f64::from(depth.num_shards.max(1)).recip().sqrt();
+    let (min_depth, depth) = (least, least.max(share.ceil() as u32));
+    Ok(VectorQuery { field, vector: vector::to_le_bytes(&values), exact, depth, min_depth })
 }
 
 /// A keyword query against its fields. Any text will do.

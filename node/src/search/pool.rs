@@ -1,36 +1,40 @@
-//! The pool that search work runs on: as many jobs at once as the graphs have threads reserved, a bounded number waiting.
+//! The pool that search work runs on: as many threads as the graphs have reserved, and a bounded queue before them.
+//!
+//! The threads take jobs from the queue themselves. Where a task that waits for its turn hands its job to the runtime,
+//! a core idles between two jobs for longer than a short job takes.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use tokio::sync::oneshot;
 
 use super::Stop;
 use crate::error::NodeError;
 
-/// Bounds the search work of a node.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Bounds the search work of a node. Its threads end when it is dropped and the queue is empty.
 #[derive(Debug)]
 pub struct SearchPool {
-    permits: Arc<Semaphore>,
+    queue: Sender<Job>,
     threads: usize,
-    waiting: AtomicUsize,
-    max_waiting: usize,
-}
-
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl SearchPool {
-    /// A pool of `threads` jobs at once and `max_waiting` in the queue.
-    pub fn new(threads: usize, max_waiting: usize) -> Self {
+    /// A pool of `threads` jobs at once and `max_waiting` in the queue; at least one of each.
+    ///
+    /// # Errors
+    /// Where a thread cannot be started.
+    pub fn start(threads: usize, max_waiting: usize) -> std::io::Result<Self> {
         let threads = threads.clamp(1, 1024);
-        Self { permits: Arc::new(Semaphore::new(threads)), threads, waiting: AtomicUsize::new(0), max_waiting }
+        let (queue, jobs) = bounded::<Job>(max_waiting.max(1));
+        for number in 0..threads {
+            let jobs: Receiver<Job> = jobs.clone();
+            let run = move || jobs.iter().for_each(|job| job());
+            std::thread::Builder::new().name(format!("search-{number}")).spawn(run)?;
+        }
+        Ok(Self { queue, threads })
     }
 
     /// Jobs at once.
@@ -38,40 +42,39 @@ impl SearchPool {
         self.threads
     }
 
-    /// Runs a job on a thread of its own, when it is its turn.
+    /// Runs a job on one of the threads, when it is its turn.
     ///
     /// # Errors
-    /// [`NodeError::Overloaded`] where the queue is full, [`NodeError::Deadline`] where the turn came too late, and the
-    /// job's own.
+    /// [`NodeError::Overloaded`] where the queue is full, [`NodeError::Deadline`] where the deadline passes first,
+    /// [`NodeError::Internal`] where the job panics, and the job's own.
     pub async fn run<T: Send + 'static>(
         &self,
         stop: Stop,
         job: impl FnOnce(&Stop) -> Result<T, NodeError> + Send + 'static,
     ) -> Result<T, NodeError> {
-        let permit = match Arc::clone(&self.permits).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => self.wait_for_turn(&stop).await?,
+        let left = stop.deadline().left();
+        let (answer, answered) = oneshot::channel();
+        let work = move || {
+            // A job whose caller went, or whose turn comes too late, costs nothing.
+            let run = || if stop.is_set() { Err(stop.error()) } else { job(&stop) };
+            let panicked = |_| Err(NodeError::Internal("a search job panicked".into()));
+            // Where nobody waits any more there is nobody to tell.
+            let _ = answer.send(catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(panicked));
         };
-        let work = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            if stop.is_set() { Err(stop.error()) } else { job(&stop) }
-        });
-        work.await.map_err(|error| NodeError::Internal(format!("a search job failed: {error}")))?
-    }
-
-    async fn wait_for_turn(&self, stop: &Stop) -> Result<tokio::sync::OwnedSemaphorePermit, NodeError> {
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.max_waiting {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            return Err(NodeError::Overloaded {
-                what: format!("{} searches are waiting already", self.max_waiting),
-                retry_after: Duration::from_millis(100),
-            });
+        match self.queue.try_send(Box::new(work)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                return Err(NodeError::Overloaded {
+                    what: format!("{} searches are waiting already", self.queue.len()),
+                    retry_after: Duration::from_millis(100),
+                });
+            }
+            Err(TrySendError::Disconnected(_)) => return Err(NodeError::ShuttingDown),
         }
-        let _waiting = Waiting(&self.waiting);
-        match tokio::time::timeout(stop.deadline().left(), Arc::clone(&self.permits).acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
+        match tokio::time::timeout(left, answered).await {
+            Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(NodeError::ShuttingDown),
-            Err(_) => Err(NodeError::Deadline { what: "the search began" }),
+            Err(_) => Err(NodeError::Deadline { what: "the search was done" }),
         }
     }
 }
@@ -80,24 +83,30 @@ impl SearchPool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::sync::Arc;
+    use std::sync::mpsc::sync_channel;
+
     use antiphon_proto::deadline::Deadline;
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_a_late_turn_is_a_deadline() {
-        let pool = Arc::new(SearchPool::new(1, 1));
-        let (release, wait) = std::sync::mpsc::sync_channel::<()>(1);
+        let pool = Arc::new(SearchPool::start(1, 1).unwrap());
+        let (begun, has_begun) = sync_channel::<()>(1);
+        let (release, wait) = sync_channel::<()>(1);
         let (long, _guard) = Stop::new(Deadline::after(Duration::from_secs(60)));
+        let hold = move |_: &Stop| {
+            begun.send(()).map_err(|_| NodeError::Cancelled)?;
+            wait.recv().map_err(|_| NodeError::Cancelled)
+        };
         let busy = tokio::spawn({
             let (pool, long) = (Arc::clone(&pool), long.clone());
-            async move { pool.run(long, move |_| wait.recv().map_err(|_| NodeError::Cancelled)).await }
+            async move { pool.run(long, hold).await }
         });
-        while pool.permits.available_permits() > 0 {
-            tokio::task::yield_now().await;
-        }
+        tokio::task::spawn_blocking(move || has_begun.recv()).await.unwrap().unwrap();
         let (short, _guard) = Stop::new(Deadline::after(Duration::from_millis(20)));
         let late = pool.run(short.clone(), |_| Ok(()));
         let refused = async {
-            while pool.waiting.load(Ordering::Relaxed) == 0 {
+            while pool.queue.is_empty() {
                 tokio::task::yield_now().await;
             }
             pool.run(short.clone(), |_| Ok(())).await
@@ -107,6 +116,18 @@ mod tests {
         assert!(matches!(refused, Err(NodeError::Overloaded { .. })), "{refused:?}");
         release.send(()).unwrap();
         busy.await.unwrap().unwrap();
+        while !pool.queue.is_empty() {
+            tokio::task::yield_now().await;
+        }
         pool.run(long, |_| Ok(())).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_and_the_thread_goes_on() {
+        let pool = SearchPool::start(1, 1).unwrap();
+        let (stop, _guard) = Stop::new(Deadline::after(Duration::from_secs(60)));
+        let panicked = pool.run(stop.clone(), |_| -> Result<(), NodeError> { panic!("as planned") }).await;
+        assert!(matches!(panicked, Err(NodeError::Internal(_))), "{panicked:?}");
+        assert_eq!(pool.run(stop, |_| Ok(7)).await.unwrap(), 7);
     }
 }

@@ -42,13 +42,15 @@ pub fn vector_window(
     vector::validate(&values, spec.graph.dims, crate::view::wire_metric(spec.graph.metric))
         .map_err(|fault| NodeError::Invalid(fault.to_string()))?;
     let scorer = Scorer::new(spec.graph.metric, &values);
+    let total =
+        view.segments().filter_map(|segment| segment.segment().vectors(field)).map(|file| u64::from(file.len())).sum();
     over_segments(view, window, stop, |segment| {
         let Some(file) = segment.segment().vectors(field) else { return Ok(Vec::new()) };
         vectors::vector_window(
             file,
             segment.segment().graph(field),
             &scorer,
-            query.depth as usize,
+            segment_depth(query, u64::from(file.len()), total),
             segment.dead_if_any(),
             window,
             query.exact,
@@ -56,6 +58,15 @@ pub fn vector_window(
         )
         .map_err(SegmentError::from)
     })
+}
+
+/// How deep the graph of a segment is searched that holds `len` of the `total` vectors of a view: fewer of the nearest
+/// are in it, but more than its share where what belongs together was written together. See ADR 8. INV-16: depends on
+/// the view and the query alone.
+fn segment_depth(query: &VectorQuery, len: u64, total: u64) -> usize {
+    let share = len as f64 / total.max(1) as f64;
+    let depth = (f64::from(query.depth) * share.sqrt()).ceil() as u32;
+    depth.max(query.min_depth) as usize
 }
 
 /// The first `window` rows by a plan with counts.

@@ -8,10 +8,36 @@ use roaring::RoaringBitmap;
 use super::core::{Committed, Core, Mutation};
 use super::manifest_entry::entry_of;
 use super::segment_files::LandError;
+use crate::config::SealingConfig;
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
 use crate::segment::{BuiltSegment, Destination, Segment, SegmentBuilder, merge_segments};
 use crate::view::{SegmentView, View, tombstones_by_ops};
+
+/// The oldest live segments, and the log position that they and all before them reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) num_segments: usize,
+    pub(super) covered_seq: u64,
+}
+
+/// As many of the oldest live segments as are large enough to be sealed, or all: one build has a bounded size, and a
+/// backlog becomes several.
+pub(super) fn oldest_part(view: &View, sealing: &SealingConfig) -> Part {
+    let (mut rows, mut bytes, mut reached) = (0, 0, 0);
+    for (place, segment) in view.live.iter().enumerate() {
+        let table = segment.segment().rows();
+        let seqs = || (0..table.num_rows()).map(|row| table.seq(row));
+        // A position is covered whole or not at all.
+        if (rows >= sealing.rows || bytes >= sealing.bytes) && seqs().min() > Some(reached) {
+            return Part { num_segments: place, covered_seq: reached };
+        }
+        rows += u64::from(table.num_rows());
+        bytes += segment.segment().size_bytes();
+        reached = seqs().fold(reached, u64::max);
+    }
+    Part { num_segments: view.live.len(), covered_seq: view.seq }
+}
 
 impl Core {
     /// Whether the live part is large or old enough, and nothing is set aside: then the log must stay as it is.
@@ -23,27 +49,29 @@ impl Core {
             && (unsealed >= sealing.rows || view.live_bytes() >= sealing.bytes || unsealed_for >= sealing.age)
     }
 
-    /// Seals what is live now. Writes go on meanwhile.
+    /// Seals the oldest of what is live now. Writes go on meanwhile.
     pub(super) async fn seal(&self) -> Result<(), NodeError> {
-        let base = {
+        let (base, part) = {
             let mut mutation = self.mutation.lock().await;
             let view = self.current();
-            mutation.frozen = view.live.len();
-            view
+            let part = oldest_part(&view, &self.config.sealing);
+            mutation.frozen = part.num_segments;
+            (view, part)
         };
-        let outcome = self.seal_view(&base).await;
+        let outcome = self.seal_part(&base, part).await;
         if outcome.is_err() {
             self.mutation.lock().await.frozen = 0;
         }
         outcome
     }
 
-    async fn seal_view(&self, base: &View) -> Result<(), NodeError> {
-        let sources = base.live.iter().map(|view| (Arc::clone(view.segment()), Arc::clone(view.dead()))).collect();
+    pub(super) async fn seal_part(&self, base: &View, part: Part) -> Result<(), NodeError> {
+        let segments = base.live.iter().take(part.num_segments);
+        let sources = segments.map(|view| (Arc::clone(view.segment()), Arc::clone(view.dead()))).collect();
         let built = self.build(sources).await?;
         let id = built.as_ref().map(|built| built.id.clone());
         let mut mutation = self.mutation.lock().await;
-        let outcome = self.install_sealed(&mut mutation, base, built).await;
+        let outcome = self.install_sealed(&mut mutation, base, part, built).await;
         self.note_unnamed(&mut mutation, id);
         outcome
     }
@@ -52,6 +80,7 @@ impl Core {
         &self,
         mutation: &mut Mutation,
         base: &View,
+        part: Part,
         built: Option<Built>,
     ) -> Result<(), NodeError> {
         let view = self.current();
@@ -64,14 +93,14 @@ impl Core {
         let mut added = None;
         if let Some(built) = built {
             let fresh = built.view(&self.schema, RoaringBitmap::new());
-            let dead = tombstones_by_ops(&view, base.seq, &fresh);
+            let dead = tombstones_by_ops(&view, part.covered_seq, &fresh);
             sealed.push(fresh.with_dead(&dead));
             added = Some(entry_of(&built.id, &built.files));
         }
-        if self.commit(mutation, base.seq, sealed, added).await? == Committed::Yes {
+        if self.commit(mutation, part.covered_seq, sealed, added).await? == Committed::Yes {
             let view = self.current();
             tracing::info!(
-                shard = %self.id, seq = base.seq, manifest = view.manifest_version, segments = view.sealed.len(),
+                shard = %self.id, seq = part.covered_seq, manifest = view.manifest_version, segments = view.sealed.len(),
                 "sealed"
             );
         }

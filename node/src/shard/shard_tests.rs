@@ -11,8 +11,9 @@ use antiphon_proto::v1::{Document, Schema};
 use antiphon_store::failing::{FailingStore, Fault, Op as StoreOp};
 use antiphon_store::{LOG_GRACE, Limits, LogPoll, Seq, ShardId, Store};
 
+use super::seal::{Part, oldest_part};
 use super::{CacheDir, Shard, ShardContext};
-use crate::config::NodeConfig;
+use crate::config::{NodeConfig, SealingConfig};
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
 use crate::view::View;
@@ -122,6 +123,43 @@ async fn a_log_whose_collection_failed_at_any_step_is_whole_and_is_collected_lat
         assert_eq!(log_positions(&shard).await, [Seq(5), Seq(6)]);
         shard.stop().await;
     }
+}
+
+/// A backlog is sealed in parts: what is beyond the part stays in the live part and in the log.
+#[tokio::test]
+async fn sealing_the_oldest_part_loses_nothing_of_the_rest() {
+    let store = Store::open("memory://").unwrap();
+    let shard = open(&store).await.unwrap();
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        write(&shard, key).await;
+    }
+    let delete = LogOp { op: Some(Op::DeleteKey("a".into())) };
+    shard.write(vec![delete], soon()).await.unwrap();
+    write(&shard, "b").await;
+    let view = shard.current();
+    let sizes: Vec<u32> = view.live.iter().map(|segment| segment.segment().num_rows()).collect();
+    assert_eq!(sizes, [4, 1, 1, 1]);
+    let limit = |rows| SealingConfig { rows, ..NodeConfig::default().sealing };
+    assert_eq!(oldest_part(&view, &limit(100)), Part { num_segments: 4, covered_seq: 8 });
+    assert_eq!(oldest_part(&view, &limit(5)), Part { num_segments: 2, covered_seq: 5 });
+    let part = oldest_part(&view, &limit(4));
+    assert_eq!(part, Part { num_segments: 1, covered_seq: 4 });
+
+    shard.core.seal_part(&view, part).await.unwrap();
+    let (sealed, keys) = (shard.current(), ["b", "c", "d", "e", "f"]);
+    assert_eq!((sealed.sealed.len(), sealed.live.len(), sealed.covered_seq), (1, 3, 4));
+    // Of the sealed rows only c and d were alive: a was deleted, and b is a newer row.
+    assert_eq!(sealed.sealed[0].segment().num_rows(), 2);
+    assert!(has(&sealed, &keys));
+    shard.stop().await;
+
+    let shard = open(&store).await.unwrap();
+    assert!(has(&shard.current(), &keys));
+    assert_eq!(shard.current().num_unsealed(), 4);
+    shard.core.seal().await.unwrap();
+    assert!(has(&shard.current(), &keys));
+    assert_eq!((shard.current().sealed.len(), shard.current().num_unsealed()), (2, 0));
+    shard.stop().await;
 }
 
 /// A sealing under way went on after the shard was stopped: into a store that others had taken over, or into a collection

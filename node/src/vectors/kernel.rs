@@ -21,6 +21,20 @@ pub fn squared_norm(a: &[f32]) -> f32 {
     dot(a, a)
 }
 
+/// Asks for a row to be brought from memory, without waiting for it. Changes no result.
+pub(super) fn prefetch(row: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in row.chunks(CACHE_LINE_FLOATS) {
+        // SAFETY: a prefetch is a hint about an address; it reads nothing and cannot fault, and SSE is part of x86-64.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = row;
+}
+
+#[cfg(target_arch = "x86_64")]
+const CACHE_LINE_FLOATS: usize = 16;
+
 #[derive(Debug, Clone, Copy)]
 enum Kernel {
     Dot,

@@ -7,6 +7,7 @@
 use roaring::RoaringBitmap;
 
 use crate::graph::{Graph, GraphError};
+use crate::vectors::kernel::prefetch;
 use crate::vectors::top::Top;
 use crate::vectors::{Metric, Scorer, VectorFile};
 
@@ -17,6 +18,9 @@ const STOP_INTERVAL: u32 = 1024;
 /// depth 128, where graph and scan take the same time when a fifth of the rows is live:
 /// `20,000 rows = 31 × 128 / 0.2`.
 const ROWS_PER_CANDIDATE: f64 = 31.0;
+
+/// Bytes of rows asked from memory ahead of their scoring; a quarter of a usual first-level cache.
+const PREFETCH_BYTES: usize = 8192;
 
 /// Why a segment could not be searched by vector.
 #[derive(Debug, thiserror::Error)]
@@ -137,9 +141,14 @@ impl SegmentSearch<'_> {
 
     fn rescore(&self, nodes: &[u32], n: usize) -> Result<Vec<(u32, f64)>, VectorError> {
         let mut top = Top::new(n);
-        let slots = nodes.iter().flat_map(|&node| self.file.group_of(node));
-        for (visited, slot) in (0u32..).zip(slots) {
-            self.poll(visited)?;
+        let slots: Vec<u32> = nodes.iter().flat_map(|&node| self.file.group_of(node)).collect();
+        // The rows lie far apart: each is on its way from memory while those before it are scored.
+        let ahead = (PREFETCH_BYTES / (4 * self.file.dims().max(1))).max(1);
+        let ask_for = |slot: &u32| self.file.vector(*slot).map(prefetch).unwrap_or_default();
+        slots.iter().take(ahead).for_each(ask_for);
+        for (visited, &slot) in slots.iter().enumerate() {
+            self.poll(visited as u32)?;
+            slots.get(visited + ahead).map(ask_for).unwrap_or_default();
             if let Some(row) = self.file.row_of_slot(slot)
                 && self.is_live(row)
             {
