@@ -16,6 +16,14 @@ pub enum Ask {
     Vector(Vec<f32>),
     Keyword(Words),
     Hybrid { vector: Vec<f32>, words: Words, fusion: Fusion },
+    Several { queries: Vec<One>, fusion: Fusion },
+}
+
+/// One query of several: by a vector, by words, or by both.
+#[derive(Debug, Clone)]
+pub struct One {
+    pub vector: Option<Vec<f32>>,
+    pub words: Option<Words>,
 }
 
 /// One stretch of a ranking, under a window of `max_result_window` matches.
@@ -40,9 +48,12 @@ pub struct Found {
     pub score: Bits,
     pub rank: u32,
     pub channel: Channel,
-    /// Channel, rank and score.
-    pub places: Vec<(Channel, u32, Bits)>,
+    /// Channel, query, rank and score.
+    pub places: Vec<Place>,
 }
+
+/// Channel, query, rank and score.
+pub type Place = (Channel, u32, u32, Bits);
 
 /// A score that equals another only bit by bit.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +82,11 @@ impl From<&SearchResponse> for Answer {
             score: Bits::of(found.score),
             rank: found.rank,
             channel: found.channel(),
-            places: found.places.iter().map(|place| (place.channel(), place.rank, Bits::of(place.score))).collect(),
+            places: found
+                .places
+                .iter()
+                .map(|place| (place.channel(), place.query, place.rank, Bits::of(place.score)))
+                .collect(),
         };
         let matches = response.matches.iter().map(found).collect();
         Self { matches, has_more: response.has_more, last_page: response.last_page }
@@ -89,6 +104,10 @@ impl Words {
     pub fn any(text: &str) -> Self {
         Self { text: text.into(), fields: Vec::new(), operator: Operator::Or }
     }
+
+    fn keyword(&self) -> Option<Keyword> {
+        Some(Keyword { operator: self.operator as i32, ..Keyword::default() })
+    }
 }
 
 impl Ask {
@@ -99,25 +118,44 @@ impl Ask {
     }
 
     pub async fn send(&self, client: &Client, options: SearchOptions) -> Result<SearchResponse, Status> {
-        let keyword = |words: &Words| Some(Keyword { operator: words.operator as i32, ..Keyword::default() });
         match self {
             Self::Vector(vector) => client.search_vector(sample::vector_search(vector, options)).await,
             Self::Keyword(words) => {
                 let request = sample::keyword_search(&words.text, options);
                 let fields = words.fields.clone();
                 client
-                    .search_keyword(SearchKeywordRequest { text_fields: fields, keyword: keyword(words), ..request })
+                    .search_keyword(SearchKeywordRequest { text_fields: fields, keyword: words.keyword(), ..request })
                     .await
             }
             Self::Hybrid { vector, words, fusion } => {
                 let request = SearchHybridRequest {
                     text_fields: words.fields.clone(),
-                    keyword: keyword(words),
+                    keyword: words.keyword(),
                     fusion: Some(fusion.clone()),
                     ..sample::hybrid_search(vector, &words.text, options)
                 };
                 client.search_hybrid(request).await
             }
+            Self::Several { queries, fusion } => send_several(client, queries, fusion.clone(), options).await,
+        }
+    }
+
+    /// The lists that the model makes, in their order.
+    fn lists(&self, model: &Model) -> Vec<List> {
+        let vector =
+            |query, values: &[f32]| List { channel: Channel::Vector, query, entries: model.vector_list(values) };
+        let keyword = |query, words| List { channel: Channel::Keyword, query, entries: model.keyword_list(words) };
+        match self {
+            Self::Vector(values) => vec![vector(0, values)],
+            Self::Keyword(words) => vec![keyword(0, words)],
+            Self::Hybrid { vector: values, words, .. } => vec![vector(0, values), keyword(0, words)],
+            Self::Several { queries, .. } => (0..)
+                .zip(queries)
+                .flat_map(|(index, one)| {
+                    let vectors = one.vector.iter().map(move |values| vector(index, values));
+                    vectors.chain(one.words.iter().map(move |words| keyword(index, words))).collect::<Vec<_>>()
+                })
+                .collect(),
         }
     }
 
@@ -125,23 +163,20 @@ impl Ask {
     pub fn answer(&self, model: &Model, stretch: Stretch) -> Answer {
         let Stretch { max_result_window, start, size } = stretch;
         let end = start + size;
-        let (vector, keyword) = (Channel::Vector, Channel::Keyword);
-        let ranking = match self {
-            Self::Vector(query) => by_turns(&[(vector, model.vector_list(query))], end + 1),
-            Self::Keyword(words) => by_turns(&[(keyword, model.keyword_list(words))], end + 1),
-            Self::Hybrid { vector: query, words, fusion } => {
-                let lists = [(vector, model.vector_list(query)), (keyword, model.keyword_list(words))];
-                match fusion.method() {
-                    FusionMethod::Unspecified | FusionMethod::TurnTaking => {
-                        let [first, second] = lists;
-                        let lists = if fusion.first_channel() == keyword { [second, first] } else { [first, second] };
-                        by_turns(&lists, end + 1)
-                    }
-                    _ => by_scores(
-                        &lists.map(|(channel, list)| (channel, cut(list, max_result_window.max(end + 1)))),
-                        fusion,
-                    ),
-                }
+        let mut lists = self.lists(model);
+        let none = Fusion::default();
+        let fusion = match self {
+            Self::Hybrid { fusion, .. } | Self::Several { fusion, .. } => fusion,
+            Self::Vector(_) | Self::Keyword(_) => &none,
+        };
+        let ranking = match fusion.method() {
+            FusionMethod::Unspecified | FusionMethod::TurnTaking => {
+                let first = if fusion.first_channel() == Channel::Keyword { Channel::Keyword } else { Channel::Vector };
+                by_turns(&lists, first, end + 1)
+            }
+            _ => {
+                lists.iter_mut().for_each(|list| list.entries.truncate(max_result_window.max(end + 1)));
+                by_scores(&lists, fusion)
             }
         };
         let reach = max_result_window - 1;
@@ -160,59 +195,102 @@ impl Ask {
     }
 }
 
+/// By the narrowest method that takes all the queries.
+async fn send_several(
+    client: &Client,
+    queries: &[One],
+    fusion: Fusion,
+    options: SearchOptions,
+) -> Result<SearchResponse, Status> {
+    let (fusion, options) = (Some(fusion), Some(options));
+    if queries.iter().all(|one| one.words.is_none()) {
+        let queries = queries.iter().map(|one| VectorQuery {
+            vector: one.vector.as_deref().map(antiphon_proto::vector::to_proto),
+            vector_field: String::new(),
+        });
+        let request =
+            SearchVectorRequest { queries: queries.collect(), fusion, options, ..SearchVectorRequest::default() };
+        return client.search_vector(request).await;
+    }
+    if queries.iter().all(|one| one.vector.is_none()) {
+        let queries = queries.iter().filter_map(|one| one.words.as_ref()).map(|words| KeywordQuery {
+            text: words.text.clone(),
+            text_fields: words.fields.clone(),
+            keyword: words.keyword(),
+        });
+        let request =
+            SearchKeywordRequest { queries: queries.collect(), fusion, options, ..SearchKeywordRequest::default() };
+        return client.search_keyword(request).await;
+    }
+    let queries = queries.iter().map(|one| HybridQuery {
+        vector: one.vector.as_deref().map(antiphon_proto::vector::to_proto),
+        vector_field: String::new(),
+        text: one.words.as_ref().map(|words| words.text.clone()),
+        text_fields: one.words.as_ref().map(|words| words.fields.clone()).unwrap_or_default(),
+        keyword: one.words.as_ref().and_then(Words::keyword),
+    });
+    let request = SearchHybridRequest { queries: queries.collect(), fusion, options, ..SearchHybridRequest::default() };
+    client.search_hybrid(request).await
+}
+
+/// One ranked list, whole.
+struct List {
+    channel: Channel,
+    query: u32,
+    entries: Vec<Entry>,
+}
+
 struct Placed {
     folded: String,
     score: f64,
     channel: Channel,
-    places: Vec<(Channel, u32, Bits)>,
+    places: Vec<Place>,
 }
 
-fn cut(mut list: Vec<Entry>, window: usize) -> Vec<Entry> {
-    list.truncate(window);
-    list
-}
-
-/// Where every key stands within the first `window` matches of each list; vectors first.
-fn places_of(lists: &[(Channel, Vec<Entry>)], window: usize) -> BTreeMap<String, Vec<(Channel, u32, Bits)>> {
+/// Where every key stands within the first `window` matches of each list, in the order of the lists.
+fn places_of(lists: &[List], window: usize) -> BTreeMap<String, Vec<Place>> {
     let mut places: BTreeMap<String, Vec<_>> = BTreeMap::new();
-    for (channel, list) in lists {
-        for (entry, rank) in list.iter().zip(1..).take(window) {
-            places.entry(entry.folded.clone()).or_default().push((*channel, rank, Bits::of(entry.score)));
+    for list in lists {
+        for (entry, rank) in list.entries.iter().zip(1..).take(window) {
+            let place = (list.channel, list.query, rank, Bits::of(entry.score));
+            places.entry(entry.folded.clone()).or_default().push(place);
         }
     }
-    places.values_mut().for_each(|places| places.sort_by_key(|(channel, _, _)| *channel as i32));
     places
 }
 
 /// The whole ranking by turns: the heads of the lists, one after the other, each key where it comes first.
-fn by_turns(lists: &[(Channel, Vec<Entry>)], window: usize) -> Vec<Placed> {
+fn by_turns(lists: &[List], first: Channel, window: usize) -> Vec<Placed> {
     let places = places_of(lists, window);
-    let longest = lists.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
+    let longest = lists.iter().map(|list| list.entries.len()).max().unwrap_or(0);
+    let (early, late): (Vec<_>, Vec<_>) = lists.iter().partition(|list| list.channel == first);
     let mut placed = HashSet::new();
     let mut ranking = Vec::new();
     for turn in 0..longest {
-        for (channel, list) in lists {
-            if let Some(entry) = list.get(turn)
+        for list in early.iter().chain(&late) {
+            if let Some(entry) = list.entries.get(turn)
                 && placed.insert(entry.folded.clone())
             {
                 let places = places.get(&entry.folded).cloned().unwrap_or_default();
-                ranking.push(Placed { folded: entry.folded.clone(), score: entry.score, channel: *channel, places });
+                let (folded, channel) = (entry.folded.clone(), list.channel);
+                ranking.push(Placed { folded, score: entry.score, channel, places });
             }
         }
     }
     ranking
 }
 
-fn by_scores(lists: &[(Channel, Vec<Entry>); 2], fusion: &Fusion) -> Vec<Placed> {
+fn by_scores(lists: &[List], fusion: &Fusion) -> Vec<Placed> {
     let method = fusion.method();
     let weight = |list: usize| match (fusion.weights.as_slice(), method) {
-        ([], FusionMethod::RelativeScore | FusionMethod::DistributionScore) => 0.5,
+        ([], FusionMethod::RelativeScore | FusionMethod::DistributionScore) => 1.0 / lists.len() as f64,
         ([], _) => 1.0,
         (weights, FusionMethod::ReciprocalRank) => weights[list],
         (weights, _) => weights[list] / weights.iter().sum::<f64>(),
     };
     let mut points: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for (index, (_, list)) in lists.iter().enumerate() {
+    for (index, list) in lists.iter().enumerate() {
+        let list = &list.entries;
         let count = list.len() as f64;
         let (low, high) = match method {
             FusionMethod::RelativeScore => (

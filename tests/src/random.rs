@@ -6,7 +6,7 @@ use antiphon_proto::vector;
 use rand::prelude::*;
 use rand::rngs::StdRng;
 
-use crate::ask::Ask;
+use crate::ask::{Ask, One};
 use crate::model::{Words, fold};
 use crate::sample::text;
 
@@ -14,6 +14,16 @@ use crate::sample::text;
 const VOCABULARY: [&str; 16] = [
     "red", "apple", "sky", "sea", "car", "tree", "blue", "stone", "rain", "wind", "gold", "iron", "owl", "fox", "elk",
     "yew",
+];
+
+/// All methods of fusion.
+const METHODS: [FusionMethod; 6] = [
+    FusionMethod::Unspecified,
+    FusionMethod::TurnTaking,
+    FusionMethod::ReciprocalRank,
+    FusionMethod::MaxScore,
+    FusionMethod::RelativeScore,
+    FusionMethod::DistributionScore,
 ];
 
 /// A source of randomness that prints its seed when the test that holds it fails.
@@ -132,14 +142,7 @@ impl Random {
     pub fn asks(&mut self, dims: usize, metric: Metric) -> Vec<Ask> {
         let (vector, words) = (self.vector(dims, metric), self.query());
         let mut asks = vec![Ask::Vector(vector.clone()), Ask::Keyword(words.clone())];
-        for method in [
-            FusionMethod::Unspecified,
-            FusionMethod::TurnTaking,
-            FusionMethod::ReciprocalRank,
-            FusionMethod::MaxScore,
-            FusionMethod::RelativeScore,
-            FusionMethod::DistributionScore,
-        ] {
+        for method in METHODS {
             let by_scores = !matches!(method, FusionMethod::Unspecified | FusionMethod::TurnTaking);
             let mut fusion = Fusion { method: method as i32, ..Fusion::default() };
             if method == FusionMethod::TurnTaking {
@@ -153,7 +156,46 @@ impl Random {
             }
             asks.push(Ask::Hybrid { vector: vector.clone(), words: words.clone(), fusion });
         }
+        asks.extend(METHODS.map(|method| self.several(dims, metric, method)));
         asks
+    }
+
+    /// A search of one to five queries: vectors, texts, or either and both, some of them twice.
+    fn several(&mut self, dims: usize, metric: Metric, method: FusionMethod) -> Ask {
+        let kind = self.below(3);
+        let mut queries: Vec<One> = Vec::new();
+        for _ in 0..1 + self.below(5) {
+            if self.chance(0.1)
+                && let Some(same) = queries.first().cloned()
+            {
+                queries.push(same);
+                continue;
+            }
+            let (by_vector, by_words) =
+                [(true, false), (false, true), self.pick(&[(true, true), (true, false), (false, true)])][kind];
+            queries.push(One {
+                vector: by_vector.then(|| self.vector(dims, metric)),
+                words: by_words.then(|| self.query()),
+            });
+        }
+        let has = |channel| {
+            queries.iter().any(|one| match channel {
+                Channel::Vector => one.vector.is_some(),
+                _ => one.words.is_some(),
+            })
+        };
+        let num_lists =
+            queries.iter().map(|one| usize::from(one.vector.is_some()) + usize::from(one.words.is_some())).sum();
+        let by_scores = !matches!(method, FusionMethod::Unspecified | FusionMethod::TurnTaking);
+        let mut fusion = Fusion { method: method as i32, ..Fusion::default() };
+        if method == FusionMethod::TurnTaking {
+            let channel = self.pick(&[Channel::Vector, Channel::Keyword]);
+            fusion.first_channel = if has(channel) { channel } else { Channel::Unspecified } as i32;
+        }
+        if by_scores && method != FusionMethod::MaxScore && self.chance(0.6) {
+            fusion.weights = (0..num_lists).map(|_| self.pick(&[0.5, 1.0, 2.0, 3.25])).collect();
+        }
+        Ask::Several { queries, fusion }
     }
 }
 

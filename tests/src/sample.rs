@@ -37,7 +37,11 @@ pub fn options(collection: &str, page: u32, page_size: u32) -> SearchOptions {
 }
 
 pub fn vector_search(values: &[f32], options: SearchOptions) -> SearchVectorRequest {
-    SearchVectorRequest { vector: Some(vector::to_proto(values)), vector_field: String::new(), options: Some(options) }
+    SearchVectorRequest {
+        vector: Some(vector::to_proto(values)),
+        options: Some(options),
+        ..SearchVectorRequest::default()
+    }
 }
 
 pub fn keyword_search(words: &str, options: SearchOptions) -> SearchKeywordRequest {

@@ -6,6 +6,7 @@
 
 use antiphon_proto::error::ErrorKind as Kind;
 use antiphon_proto::v1::*;
+use antiphon_proto::vector::to_proto;
 use antiphon_tests::contract::{faulty_fields, metadata, prepare, refused, refused_for, still_serves};
 use antiphon_tests::local::{Local, LocalBuilder};
 use antiphon_tests::sample::*;
@@ -245,6 +246,108 @@ async fn fusions_are_honoured_or_refused() {
         let request = SearchHybridRequest { fusion, ..hybrid_search(&[1.0, 0.0], "apple", options("probe", 1, 5)) };
         assert_eq!(client.search_hybrid(request).await.unwrap().matches.len(), 2, "{method}");
     }
+    still_serves(client).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_queries_are_honoured_or_refused_each_by_its_place() {
+    let server = server().await;
+    let client = &server.client;
+    let vector = |values: &[f32]| VectorQuery { vector: Some(to_proto(values)), ..VectorQuery::default() };
+    let near = || vector(&[1.0, 0.0]);
+    let by_vectors = |queries: Vec<VectorQuery>| SearchVectorRequest {
+        queries,
+        options: Some(options("probe", 1, 10)),
+        ..SearchVectorRequest::default()
+    };
+    let faults = [
+        (vec![near(), vector(&[1.0])], Kind::DimensionMismatch, "queries[1].vector"),
+        (vec![vector(&[0.0, 0.0]), near()], Kind::ZeroVector, "queries[0].vector"),
+        (vec![near(), VectorQuery::default()], Kind::QueryEmpty, "queries[1].vector"),
+        (vec![VectorQuery { vector_field: "w".into(), ..near() }], Kind::FieldUnknown, "queries[0].vector_field"),
+        (vec![near(); 17], Kind::ArgumentInvalid, "queries"),
+    ];
+    for (queries, kind, field) in faults {
+        refused_for(client.search_vector(by_vectors(queries)).await, kind, field);
+    }
+    for single in [
+        SearchVectorRequest { vector: Some(to_proto(&[1.0, 0.0])), ..by_vectors(vec![near()]) },
+        SearchVectorRequest { vector_field: "v".into(), ..by_vectors(vec![near()]) },
+    ] {
+        refused_for(client.search_vector(single).await, Kind::ArgumentInvalid, "queries");
+    }
+    let answer = client.search_vector(by_vectors(vec![near(); 16])).await.unwrap();
+    assert_eq!(answer.matches[0].places.iter().map(|place| place.query).collect::<Vec<_>>(), Vec::from_iter(0..16));
+
+    let words = |text: &str| KeywordQuery { text: text.into(), ..KeywordQuery::default() };
+    let by_words = |queries: Vec<KeywordQuery>| SearchKeywordRequest {
+        queries,
+        options: Some(options("probe", 1, 10)),
+        ..SearchKeywordRequest::default()
+    };
+    let many = Some(Keyword { max_terms: 65, ..Keyword::default() });
+    let faults = [
+        (
+            KeywordQuery { text_fields: vec!["t".into(), "x".into()], ..words("a") },
+            Kind::FieldUnknown,
+            "text_fields[1]",
+        ),
+        (KeywordQuery { keyword: many, ..words("a") }, Kind::ArgumentInvalid, "keyword.max_terms"),
+    ];
+    for (query, kind, field) in faults {
+        let outcome = client.search_keyword(by_words(vec![words("pear"), query])).await;
+        refused_for(outcome, kind, &format!("queries[1].{field}"));
+    }
+    let both = SearchKeywordRequest { text: "pear".into(), ..by_words(vec![words("apple")]) };
+    refused_for(client.search_keyword(both).await, Kind::ArgumentInvalid, "queries");
+    let answer = client.search_keyword(by_words(vec![words("pear"), words("?!"), words("apple")])).await.unwrap();
+    assert_eq!((keys(&answer), answer.warnings.len()), (vec!["near", "far"], 1));
+    assert!(answer.warnings[0].contains("queries[1]"), "{:?}", answer.warnings);
+
+    let by_both = |queries: Vec<HybridQuery>, fusion: Fusion| SearchHybridRequest {
+        queries,
+        fusion: Some(fusion),
+        options: Some(options("probe", 1, 10)),
+        ..SearchHybridRequest::default()
+    };
+    let text = || HybridQuery { text: Some("apple".into()), ..HybridQuery::default() };
+    let near = || HybridQuery { vector: Some(to_proto(&[1.0, 0.0])), ..HybridQuery::default() };
+    let with = |change: fn(&mut HybridQuery), mut query: HybridQuery| {
+        change(&mut query);
+        query
+    };
+    let faults = [
+        (HybridQuery::default(), Kind::QueryEmpty, "vector"),
+        (with(|query| query.vector_field = "v".into(), text()), Kind::ArgumentInvalid, "vector_field"),
+        (with(|query| query.text_fields = vec!["t".into()], near()), Kind::ArgumentInvalid, "text_fields"),
+        (with(|query| query.keyword = Some(Keyword::default()), near()), Kind::ArgumentInvalid, "keyword"),
+    ];
+    for (query, kind, field) in faults {
+        let outcome = client.search_hybrid(by_both(vec![near(), query], Fusion::default())).await;
+        refused_for(outcome, kind, &format!("queries[1].{field}"));
+    }
+    let both = SearchHybridRequest { text: "a".into(), ..by_both(vec![near()], Fusion::default()) };
+    refused_for(client.search_hybrid(both).await, Kind::ArgumentInvalid, "queries");
+    let first = |channel: Channel| Fusion { first_channel: channel as i32, ..Fusion::default() };
+    let outcome = client.search_hybrid(by_both(vec![near()], first(Channel::Keyword))).await;
+    refused_for(outcome, Kind::ArgumentInvalid, "fusion.first_channel");
+    let weights = |weights: &[f64]| Fusion {
+        method: FusionMethod::ReciprocalRank as i32,
+        weights: weights.to_vec(),
+        ..Fusion::default()
+    };
+    let three = || vec![text(), HybridQuery { vector: near().vector, ..text() }];
+    refused_for(
+        client.search_hybrid(by_both(three(), weights(&[1.0, 1.0]))).await,
+        Kind::ArgumentInvalid,
+        "fusion.weights",
+    );
+    let answer = client.search_hybrid(by_both(three(), weights(&[0.0, 5.0, 0.0]))).await.unwrap();
+    assert_eq!(keys(&answer), ["near", "far"], "weights are in the order of the lists");
+    let answer = client.search_hybrid(by_both(three(), first(Channel::Keyword))).await.unwrap();
+    assert_eq!(keys(&answer), ["far", "near"]);
+    let places: Vec<_> = answer.matches[0].places.iter().map(|place| (place.channel(), place.query)).collect();
+    assert_eq!(places, [(Channel::Keyword, 0), (Channel::Vector, 1), (Channel::Keyword, 1)]);
     still_serves(client).await;
 }
 

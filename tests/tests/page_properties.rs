@@ -5,10 +5,11 @@
 
 use antiphon_proto::error::ErrorKind;
 use antiphon_proto::v1::*;
-use antiphon_tests::ask::{Answer, Ask, Stretch};
+use antiphon_tests::ask::{Answer, Ask, One, Stretch};
 use antiphon_tests::client::{Client, kind_of};
 use antiphon_tests::local::{Local, LocalBuilder};
 use antiphon_tests::model::Model;
+use antiphon_tests::model::Words;
 use antiphon_tests::random::Random;
 use antiphon_tests::sample::*;
 
@@ -180,6 +181,15 @@ async fn pages_of_approximate_search_neither_repeat_nor_skip() {
             asks.extend(
                 [1, 2, 3, 4, 5].map(|method| Ask::fused(&vector, &words, FusionMethod::try_from(method).unwrap())),
             );
+            let more = [gaussian(&mut random), gaussian(&mut random)];
+            asks.extend([1, 2, 3, 4, 5].map(|method| Ask::Several {
+                queries: vec![
+                    One { vector: Some(more[0].clone()), words: Some(Words::any(&words)) },
+                    One { vector: Some(more[1].clone()), words: None },
+                    One { vector: None, words: Some(Words::any("sea owl")) },
+                ],
+                fusion: Fusion { method, ..Fusion::default() },
+            }));
             for ask in asks {
                 num_approximate += usize::from(pages_agree(&server.client, &ask, &name, WINDOW - 1).await);
             }

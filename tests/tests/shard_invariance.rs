@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use antiphon_proto::v1::*;
 use antiphon_store::Store;
-use antiphon_tests::ask::{Answer, Ask, Stretch};
+use antiphon_tests::ask::{Answer, Ask, One, Stretch};
 use antiphon_tests::corpus::{self, Record};
 use antiphon_tests::local::{Local, LocalBuilder};
 use antiphon_tests::model::{Model, Words};
@@ -113,7 +113,7 @@ impl Stage {
                     let differences = answer.matches.iter().zip(exact).map(|(a, b)| (a.score.score() - b.score).abs());
                     assert!(answer.matches.len() == size && differences.fold(0.0, f64::max) < 1e-6, "{answer:?}");
                 }
-                Ask::Hybrid { .. } => {}
+                Ask::Hybrid { .. } | Ask::Several { .. } => {}
             }
         }
     }
@@ -121,12 +121,26 @@ impl Stage {
 
 fn asks(question: &Record) -> Vec<Ask> {
     let fused = |method| Ask::fused(&question.vector, &question.text, method);
+    let half: String = question.text.split_whitespace().step_by(2).collect::<Vec<_>>().join(" ");
+    let backwards: Vec<f32> = question.vector.iter().rev().copied().collect();
+    let several = |method: FusionMethod| Ask::Several {
+        queries: vec![
+            One { vector: Some(question.vector.clone()), words: Some(Words::any(&question.text)) },
+            One { vector: None, words: Some(Words::any(&half)) },
+            One { vector: Some(backwards.clone()), words: None },
+        ],
+        fusion: Fusion { method: method as i32, ..Fusion::default() },
+    };
     vec![
         Ask::Keyword(Words::any(&question.text)),
         Ask::Vector(question.vector.clone()),
         fused(FusionMethod::TurnTaking),
         fused(FusionMethod::ReciprocalRank),
         fused(FusionMethod::RelativeScore),
+        several(FusionMethod::TurnTaking),
+        several(FusionMethod::ReciprocalRank),
+        several(FusionMethod::MaxScore),
+        several(FusionMethod::DistributionScore),
     ]
 }
 

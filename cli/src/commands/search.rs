@@ -43,13 +43,19 @@ pub(crate) async fn run(args: &SearchArgs) -> Result<(), Failure> {
                     .fusion
                     .map(|fusion| v1::Fusion { method: fusion.method().into(), ..v1::Fusion::default() }),
                 options,
+                ..v1::SearchHybridRequest::default()
             };
             let mut client = HybridSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
             client.search_hybrid(client::request(message, connection)).await
         }
         (false, Some(vector)) => {
             let vector_field = args.vector_field.clone().unwrap_or_default();
-            let message = v1::SearchVectorRequest { vector: Some(vector), vector_field, options };
+            let message = v1::SearchVectorRequest {
+                vector: Some(vector),
+                vector_field,
+                options,
+                ..v1::SearchVectorRequest::default()
+            };
             let mut client = VectorSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
             client.search_vector(client::request(message, connection)).await
         }
@@ -59,6 +65,7 @@ pub(crate) async fn run(args: &SearchArgs) -> Result<(), Failure> {
                 text_fields: args.text_fields.clone(),
                 keyword,
                 options,
+                ..v1::SearchKeywordRequest::default()
             };
             let mut client = KeywordSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
             client.search_keyword(client::request(message, connection)).await

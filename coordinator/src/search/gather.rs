@@ -291,6 +291,7 @@ fn name_shard(error: &ApiError, shard: u32) -> ApiError {
 
 pub(super) fn shard_failures(request: &SearchRequest, shard: u32, error: &ApiError) -> Vec<ShardFailure> {
     let mut channels: Vec<Channel> = request.lists.iter().map(|list| list.channel).collect();
+    channels.sort_unstable();
     channels.dedup();
     let reason = error.kind().reason();
     channels

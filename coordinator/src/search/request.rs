@@ -101,7 +101,7 @@ fn resolve_page(law: &PageLaw, options: &SearchOptions) -> Result<PageCut, ApiEr
     })
 }
 
-/// How the lists of a hybrid search become one.
+/// How the lists of a search become one; by turns, one list stays what it is.
 ///
 /// # Errors
 /// ARGUMENT_INVALID for options out of bounds or not of the method.
@@ -121,6 +121,9 @@ fn resolve_method(fusion: Option<&Fusion>, lists: &[ListQuery]) -> Result<Method
     }
     if !by_turns && first_channel != Channel::Unspecified {
         return fault("first_channel", "only turn-taking has a first channel".into());
+    }
+    if first_channel != Channel::Unspecified && lists.iter().all(|list| list.channel != first_channel) {
+        return fault("first_channel", "no list of the request is of this channel".into());
     }
     if method != FusionMethod::ReciprocalRank && fusion.k.is_some() {
         return fault("k", "only RECIPROCAL_RANK has the constant k".into());
@@ -225,6 +228,11 @@ impl<'r> RequestBuilder<'r> {
         Ok(Self { law, options, collection, cut, warnings: Vec::new() })
     }
 
+    /// The options.
+    pub fn options(&self) -> &SearchOptions {
+        self.options
+    }
+
     /// The schema.
     pub fn schema(&self) -> &Schema {
         &self.collection.schema
@@ -242,16 +250,7 @@ impl<'r> RequestBuilder<'r> {
         Depth { least, num_shards: self.collection.collection.shard_count }
     }
 
-    /// A search of one list.
-    ///
-    /// # Errors
-    /// As for the options.
-    pub fn single(self, list: ListQuery) -> Result<SearchRequest, ApiError> {
-        let window = self.cut.window();
-        self.finish(vec![list], Method::Turns(vec![0]), window)
-    }
-
-    /// A search of several lists.
+    /// A search of one list or several.
     ///
     /// # Errors
     /// As for the options; ARGUMENT_INVALID for a fusion out of bounds.

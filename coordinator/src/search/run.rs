@@ -27,11 +27,12 @@ pub async fn run(
     max_response_bytes: usize,
 ) -> Result<SearchResponse, ApiError> {
     let gathered = gather(cluster, &request, deadline).await?;
+    let several = request.lists.iter().any(|list| list.query > 0);
     for (list, num_terms) in request.lists.iter().zip(&gathered.num_terms) {
         if *num_terms == Some(0)
             && let ListKind::Keyword(query) = &list.kind
         {
-            request.warnings.push(no_terms(&query.text));
+            request.warnings.push(no_terms(&query.text, several.then_some(list.query)));
         }
     }
     let lists: Vec<Vec<Hit>> =
@@ -84,11 +85,16 @@ pub(crate) fn check_size(bytes: usize, most: usize) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorKind::TooLarge, words))
 }
 
-fn no_terms(text: &str) -> String {
+/// `query` is its number where there are several.
+fn no_terms(text: &str, query: Option<u32>) -> String {
+    let (whose, list) = match query {
+        None => ("the query text".to_owned(), "the keyword channel"),
+        Some(query) => (format!("the text of queries[{query}]"), "its list"),
+    };
     if text.trim().is_empty() {
-        "the query text is empty: the keyword channel is too".into()
+        format!("{whose} is empty: {list} is too")
     } else {
-        "the query text has no words for the fields' analyzers: the keyword channel is empty".into()
+        format!("{whose} has no words for the fields' analyzers: {list} is empty")
     }
 }
 

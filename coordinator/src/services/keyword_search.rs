@@ -1,12 +1,11 @@
 //! KeywordSearchService.
 
 use antiphon_proto::v1::keyword_search_service_server::KeywordSearchService;
-use antiphon_proto::v1::{Channel, SearchKeywordRequest, SearchResponse};
+use antiphon_proto::v1::{SearchKeywordRequest, SearchResponse};
 use tonic::{Request, Response, Status};
 
 use super::Service;
-use crate::search::{ListKind, ListQuery, RequestBuilder};
-use crate::validate::keyword_query;
+use crate::search::{QueryPath, RequestBuilder, several};
 
 #[tonic::async_trait]
 impl KeywordSearchService for Service {
@@ -16,9 +15,18 @@ impl KeywordSearchService for Service {
         let options = request.options.unwrap_or_default();
         let resolve = |collection| {
             let mut builder = RequestBuilder::new(&self.0.config.law, collection, &options)?;
-            let (schema, warnings) = builder.schema_and_warnings();
-            let query = keyword_query(&request.text, &request.text_fields, request.keyword.as_ref(), schema, warnings)?;
-            builder.single(ListQuery { channel: Channel::Keyword, query: 0, kind: ListKind::Keyword(query) })
+            let (text, fields, keyword) = (&request.text, &request.text_fields, request.keyword.as_ref());
+            let lists = if request.queries.is_empty() {
+                vec![builder.keyword_list(&QueryPath::single(), text, fields, keyword)?]
+            } else {
+                let has_single = !text.is_empty() || !fields.is_empty() || keyword.is_some();
+                several(&request.queries, has_single)?
+                    .map(|(at, query)| {
+                        builder.keyword_list(&at, &query.text, &query.text_fields, query.keyword.as_ref())
+                    })
+                    .collect::<Result<_, _>>()?
+            };
+            builder.fused(lists, request.fusion.as_ref())
         };
         Ok(Response::new(self.0.search(&options.collection, deadline, resolve).await?))
     }

@@ -1,12 +1,11 @@
 //! VectorSearchService.
 
 use antiphon_proto::v1::vector_search_service_server::VectorSearchService;
-use antiphon_proto::v1::{Channel, SearchResponse, SearchVectorRequest};
+use antiphon_proto::v1::{SearchResponse, SearchVectorRequest};
 use tonic::{Request, Response, Status};
 
 use super::Service;
-use crate::search::{ListKind, ListQuery, RequestBuilder};
-use crate::validate::vector_query;
+use crate::search::{QueryPath, RequestBuilder, several};
 
 #[tonic::async_trait]
 impl VectorSearchService for Service {
@@ -16,14 +15,15 @@ impl VectorSearchService for Service {
         let options = request.options.unwrap_or_default();
         let resolve = |collection| {
             let builder = RequestBuilder::new(&self.0.config.law, collection, &options)?;
-            let query = vector_query(
-                request.vector.as_ref(),
-                &request.vector_field,
-                options.exact,
-                builder.depth(),
-                builder.schema(),
-            )?;
-            builder.single(ListQuery { channel: Channel::Vector, query: 0, kind: ListKind::Vector(query) })
+            let lists = if request.queries.is_empty() {
+                vec![builder.vector_list(&QueryPath::single(), request.vector.as_ref(), &request.vector_field)?]
+            } else {
+                let has_single = request.vector.is_some() || !request.vector_field.is_empty();
+                several(&request.queries, has_single)?
+                    .map(|(at, query)| builder.vector_list(&at, query.vector.as_ref(), &query.vector_field))
+                    .collect::<Result<_, _>>()?
+            };
+            builder.fused(lists, request.fusion.as_ref())
         };
         Ok(Response::new(self.0.search(&options.collection, deadline, resolve).await?))
     }
