@@ -7,6 +7,7 @@ use antiphon_store::{StoreError, StoreErrorKind};
 
 use crate::schema::SchemaFault;
 use crate::segment::SegmentError;
+use crate::text::SyntaxFault;
 
 /// Why a node could not do what it was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -47,6 +48,14 @@ pub enum NodeError {
     /// The request is not of the protocol.
     #[error("{0}")]
     Invalid(String),
+    /// A query with syntax cannot be answered.
+    #[error("{path}: {fault}")]
+    QuerySyntax {
+        /// The text's path in the caller's request.
+        path: String,
+        /// What is wrong with it.
+        fault: SyntaxFault,
+    },
     /// The answer would be larger than the protocol takes.
     #[error("{0}")]
     TooLarge(String),
@@ -77,6 +86,8 @@ impl NodeError {
             NodeError::Deadline { .. } => ErrorKind::Deadline,
             NodeError::Cancelled => ErrorKind::Cancelled,
             NodeError::Invalid(_) => ErrorKind::ArgumentInvalid,
+            NodeError::QuerySyntax { fault: SyntaxFault::UnknownField { .. }, .. } => ErrorKind::FieldUnknown,
+            NodeError::QuerySyntax { .. } => ErrorKind::QuerySyntax,
             NodeError::TooLarge(_) => ErrorKind::TooLarge,
             NodeError::ShuttingDown => ErrorKind::ShuttingDown,
             NodeError::Corruption(_) => ErrorKind::Corruption,
@@ -138,6 +149,7 @@ impl From<NodeError> for ApiError {
     fn from(error: NodeError) -> Self {
         let api = ApiError::new(error.kind(), error.to_string());
         match error {
+            NodeError::QuerySyntax { path, fault } => api.with_violation(path, fault.to_string()),
             NodeError::Overloaded { retry_after, .. } => api.with_retry_after(retry_after),
             _ => api,
         }

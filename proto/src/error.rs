@@ -58,6 +58,8 @@ reasons! {
     KeyInvalid = "KEY_INVALID", InvalidArgument, false;
     /// Send something to search for.
     QueryEmpty = "QUERY_EMPTY", InvalidArgument, false;
+    /// Mend the query where the error says, or send it as plain text.
+    QuerySyntax = "QUERY_SYNTAX", InvalidArgument, false;
     /// Send a collection, schema or name that is well formed.
     SchemaInvalid = "SCHEMA_INVALID", InvalidArgument, false;
     /// Send an argument within its bounds.

@@ -48,7 +48,7 @@ async fn the_largest_numbers_are_refused_or_answered() {
             }
         }
     }
-    let keyword = Keyword { min_term_chars: u32::MAX, max_terms: 64, operator: 2 };
+    let keyword = Keyword { min_term_chars: u32::MAX, max_terms: 64, operator: 2, syntax: 0 };
     let request =
         SearchKeywordRequest { keyword: Some(keyword), ..keyword_search("apple", options("probe", 1, u32::MAX / 9)) };
     refused(client.search_keyword(request.clone()).await, Kind::ArgumentInvalid);

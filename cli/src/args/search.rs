@@ -28,6 +28,9 @@ pub(crate) struct SearchArgs {
     /// Only documents that hold every word.
     #[arg(long, requires = "text")]
     pub(crate) all_words: bool,
+    /// Read the text with operators: +word, -word, AND, OR, NOT, parentheses, field:word.
+    #[arg(long, requires = "text")]
+    pub(crate) query_syntax: bool,
     /// The page, from 1.
     #[arg(long, value_name = "N", conflicts_with = "skip")]
     pub(crate) page: Option<u32>,

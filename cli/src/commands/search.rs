@@ -28,7 +28,11 @@ pub(crate) async fn run(args: &SearchArgs) -> Result<(), Failure> {
     let vector = args.vector.as_deref().map(read_vector).transpose()?;
     let text = args.text.clone().unwrap_or_default();
     let options = Some(options(args));
-    let keyword = args.all_words.then(|| v1::Keyword { operator: v1::Operator::And.into(), ..v1::Keyword::default() });
+    let keyword = (args.all_words || args.query_syntax).then(|| v1::Keyword {
+        operator: if args.all_words { v1::Operator::And } else { v1::Operator::Unspecified }.into(),
+        syntax: if args.query_syntax { v1::Syntax::Query } else { v1::Syntax::Unspecified }.into(),
+        ..v1::Keyword::default()
+    });
     let connection = &args.connection;
     let channel = client::connect(connection).await?;
     let answer = match (args.text.is_some(), vector) {

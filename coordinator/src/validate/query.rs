@@ -2,7 +2,7 @@
 
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::{KeywordQuery, VectorQuery};
-use antiphon_proto::v1::{Keyword, Operator, Schema, Vector, VectorField};
+use antiphon_proto::v1::{Keyword, Operator, Schema, Syntax, Vector, VectorField};
 use antiphon_proto::vector;
 
 use super::document::vector_kind;
@@ -120,6 +120,18 @@ pub fn keyword_query(
         let words = format!("{} is too many; at most {MAX_TERMS}", options.max_terms);
         return Err(ApiError::field(ErrorKind::ArgumentInvalid, format!("{path}keyword.max_terms"), words));
     }
+    let syntax = Syntax::try_from(options.syntax).map_err(|_| {
+        let words = format!("{} is unknown to this release", options.syntax);
+        ApiError::field(ErrorKind::ArgumentInvalid, format!("{path}keyword.syntax"), words)
+    })?;
+    if syntax == Syntax::Query {
+        for (name, value) in [("max_terms", options.max_terms), ("min_term_chars", options.min_term_chars)] {
+            if value != 0 {
+                let words = "with SYNTAX_QUERY every term counts";
+                return Err(ApiError::field(ErrorKind::ArgumentInvalid, format!("{path}keyword.{name}"), words));
+            }
+        }
+    }
     let end = text.floor_char_boundary(MAX_TEXT_BYTES.min(text.len()));
     if end < text.len() {
         warnings.push(format!("{path}text: only the first {end} bytes of the query text were searched for"));
@@ -131,5 +143,7 @@ pub fn keyword_query(
         max_terms: if options.max_terms == 0 { MAX_TERMS } else { options.max_terms },
         min_term_chars: options.min_term_chars.max(1),
         plan: None,
+        syntax: syntax as i32,
+        path: format!("{path}text"),
     })
 }

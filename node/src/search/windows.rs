@@ -6,9 +6,11 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use antiphon_proto::internal::{Candidate, KeywordPlan, KeywordQuery, VectorQuery};
-use antiphon_proto::{v1, vector};
+use antiphon_proto::vector;
+use roaring::RoaringBitmap;
 
 use super::Stop;
+use super::plan::{condition, requires_all_groups};
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
 use crate::segment::SegmentError;
@@ -109,11 +111,22 @@ pub fn keyword_window(
             doc_freq: term.doc_freq,
         })
         .collect();
-    let require_all_groups = query.operator == v1::Operator::And as i32;
-    let text_query = TextQuery { terms, fields, require_all_groups };
-    over_segments(view, window, stop, |segment| match segment.segment().text() {
-        Some(text) => Ok(text.window(&text_query, segment.dead_if_any(), window, &|| stop.is_set())?),
-        None => Ok(Vec::new()),
+    let text_query = TextQuery { terms, fields, require_all_groups: requires_all_groups(query) };
+    let condition = condition(query, schema)?;
+    over_segments(view, window, stop, |segment| {
+        let Some(text) = segment.segment().text() else { return Ok(Vec::new()) };
+        let is_stopped = || stop.is_set();
+        match &condition {
+            None => Ok(text.window(&text_query, segment.dead_if_any(), window, &is_stopped)?),
+            Some(condition) => {
+                // Rows that do not meet the condition are as good as dead.
+                let mut left_out = RoaringBitmap::new();
+                left_out.insert_range(0..text.num_rows());
+                left_out -= text.matching(condition, &is_stopped)?;
+                left_out |= segment.dead().as_ref();
+                Ok(text.window(&text_query, Some(&left_out), window, &is_stopped)?)
+            }
+        }
     })
 }
 
