@@ -2,6 +2,7 @@
 //!
 //! Only parsing; what a command does is in `commands`, `import`, `demo` and `roles`.
 
+mod alias;
 mod collection;
 mod connection;
 mod import;
@@ -10,7 +11,8 @@ mod server;
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use collection::{CollectionArgs, CollectionCommand, CreateArgs};
+pub(crate) use alias::{AliasArgs, AliasCommand};
+pub(crate) use collection::{CollectionArgs, CollectionCommand, CreateArgs, UpdateArgs};
 pub(crate) use connection::ConnectionArgs;
 pub(crate) use import::ImportArgs;
 pub(crate) use search::SearchArgs;
@@ -84,8 +86,10 @@ pub(crate) enum Command {
     Node(ServerArgs),
     /// Run a coordinator: takes the public API and asks nodes.
     Coordinator(ServerArgs),
-    /// Create, list, show and delete collections.
+    /// Create, list, show, update and delete collections.
     Collection(CollectionArgs),
+    /// Give collections further names, which can be moved at one moment.
+    Alias(AliasArgs),
     /// Import documents from JSON Lines.
     ///
     /// A document is a line: {"key": "a-1", "vectors": {"meaning": [0.1, 0.2]}, "fields": {"title": "On doors", "year":

@@ -58,6 +58,7 @@ async fn command(cli: Cli) -> Result<u8, Failure> {
         Command::Import(args) => return import::run(args).await,
         Command::Get(args) => return commands::get(args).await,
         Command::Collection(args) => commands::collection(args).await?,
+        Command::Alias(args) => commands::alias(args).await?,
         Command::Search(args) => commands::search(args).await?,
         Command::Status(args) => commands::status(args).await?,
         Command::Demo(args) => demo::run(args).await?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::internal::{DescribeShardRequest, DescribeShardResponse, ShardRef};
+use antiphon_proto::internal::{DescribeShardRequest, DescribeShardResponse};
 use antiphon_proto::v1::SearchResponse;
 use antiphon_store::{CatalogStore, Store};
 use futures::future::try_join_all;
@@ -15,7 +15,10 @@ use tonic::Request;
 use crate::cluster::Cluster;
 use crate::collections::{Collections, Resolved};
 use crate::config::CoordinatorConfig;
-use crate::search::{self, SearchRequest};
+use crate::search::{self, SearchRequest, When};
+
+/// How often a search begins anew on newer views when those it began on went.
+const MAX_NEW_VIEWS: usize = 8;
 
 /// A coordinator: stateless but for its copy of the catalog.
 pub struct Coordinator {
@@ -51,16 +54,39 @@ impl Coordinator {
     ) -> Result<SearchResponse, ApiError> {
         let run = |request| search::run(&self.cluster, request, deadline, self.config.max_response_bytes);
         let search = async {
-            let collection = self.collections.find(name).await?;
-            match run(resolve(Arc::clone(&collection))?).await {
-                Err(error) if error.kind() == ErrorKind::CollectionNotFound => {
+            let mut collection = self.collections.find(name).await?;
+            let mut request = match resolve(Arc::clone(&collection)) {
+                // Perhaps a field that another coordinator added.
+                Err(error) if matches!(error.kind(), ErrorKind::FieldUnknown | ErrorKind::FieldAmbiguous) => {
                     let newest = self.collections.find_newest(name).await?;
-                    if newest.uid() == collection.uid() {
-                        return Err(ApiError::new(ErrorKind::ShardUnavailable, error.message()));
+                    if !newest.is_newer_than(&collection) {
+                        return Err(error);
                     }
-                    run(resolve(newest)?).await
+                    collection = newest;
+                    resolve(Arc::clone(&collection))?
                 }
-                outcome => outcome,
+                resolved => resolved?,
+            };
+            let has_snapshot = matches!(request.when, When::Snapshot(_));
+            let mut attempts = 0;
+            loop {
+                match run(request).await {
+                    // The view that the search began on went when fields were added to the schema.
+                    Err(error)
+                        if error.kind() == ErrorKind::SnapshotExpired && !has_snapshot && attempts < MAX_NEW_VIEWS =>
+                    {
+                        attempts += 1;
+                        request = resolve(self.collections.find_newest(name).await?)?;
+                    }
+                    Err(error) if error.kind() == ErrorKind::CollectionNotFound => {
+                        let newest = self.collections.find_newest(name).await?;
+                        if newest.uid() == collection.uid() {
+                            return Err(ApiError::new(ErrorKind::ShardUnavailable, error.message()));
+                        }
+                        return run(resolve(newest)?).await;
+                    }
+                    outcome => return outcome,
+                }
             }
         };
         within(deadline, search).await
@@ -74,10 +100,7 @@ impl Coordinator {
         deadline: Deadline,
     ) -> Result<Vec<DescribeShardResponse>, ApiError> {
         let calls = (0..collection.num_shards()).map(|shard| async move {
-            let message = DescribeShardRequest {
-                shard: Some(ShardRef { collection_uid: collection.uid().to_owned(), shard }),
-                refresh,
-            };
+            let message = DescribeShardRequest { shard: Some(collection.shard_ref(shard)), refresh };
             self.cluster.node_of(collection.uid(), shard)?.client.describe_shard(message, deadline).await
         });
         try_join_all(calls).await

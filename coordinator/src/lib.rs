@@ -4,6 +4,7 @@
 //! Decisions are pure functions: [`page`], [`fusion`], [`cluster::place`], [`validate`]. [`search`] runs them;
 //! [`services`] are thin adapters from gRPC.
 
+mod aliases;
 pub mod cluster;
 pub mod collections;
 pub mod config;

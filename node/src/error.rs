@@ -56,6 +56,14 @@ pub enum NodeError {
         /// What is wrong with it.
         fault: SyntaxFault,
     },
+    /// Stored data is of a newer schema than this shard knows; it is opened anew with that.
+    #[error("stored data is of version {found} of the schema, and version {known} is known")]
+    SchemaStale {
+        /// The version that the data is of.
+        found: u32,
+        /// The version known.
+        known: u32,
+    },
     /// The answer would be larger than the protocol takes.
     #[error("{0}")]
     TooLarge(String),
@@ -88,6 +96,7 @@ impl NodeError {
             NodeError::Invalid(_) => ErrorKind::ArgumentInvalid,
             NodeError::QuerySyntax { fault: SyntaxFault::UnknownField { .. }, .. } => ErrorKind::FieldUnknown,
             NodeError::QuerySyntax { .. } => ErrorKind::QuerySyntax,
+            NodeError::SchemaStale { .. } => ErrorKind::ShardUnavailable,
             NodeError::TooLarge(_) => ErrorKind::TooLarge,
             NodeError::ShuttingDown => ErrorKind::ShuttingDown,
             NodeError::Corruption(_) => ErrorKind::Corruption,

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use antiphon_proto::internal::ShardRef;
-use antiphon_proto::v1::Collection;
+use antiphon_proto::store::{Catalog, CollectionEntry};
 use antiphon_store::{CatalogStore, CollectionUid, ShardId, Store};
+use futures::future::BoxFuture;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::JoinHandle;
 
@@ -87,7 +88,11 @@ impl Node {
         let shards: Vec<ShardRef> = collections
             .flat_map(|collection| {
                 let uid = collection.uid.clone();
-                (0..collection.shard_count).map(move |shard| ShardRef { collection_uid: uid.clone(), shard })
+                (0..collection.shard_count).map(move |shard| ShardRef {
+                    collection_uid: uid.clone(),
+                    shard,
+                    schema_version: 0,
+                })
             })
             .collect();
         let mut opening = tokio::task::JoinSet::new();
@@ -116,7 +121,10 @@ impl Node {
         let key = (shard.collection_uid.clone(), shard.shard);
         let slot = Arc::clone(self.slots.lock().await.entry(key).or_default());
         if let Some(open) = slot.get() {
-            return Ok(Arc::clone(open));
+            return match open.is_behind(shard.schema_version) {
+                false => Ok(Arc::clone(open)),
+                true => self.reopen(shard, &slot, Arc::clone(open)).await,
+            };
         }
         // On its own task: opening goes on though the caller's deadline passes, so that a later call finds it done.
         let (node, shard) = (Arc::clone(self), shard.clone());
@@ -130,26 +138,54 @@ impl Node {
         opening.await.map_err(|error| NodeError::Internal(error.to_string()))?
     }
 
+    /// Opens a shard anew where the catalog has a newer schema than it was opened with. The same shard may be open twice
+    /// for a moment, which is no harm: two owners are slow, not wrong.
+    async fn reopen(
+        self: &Arc<Self>,
+        shard: &ShardRef,
+        slot: &Slot,
+        open: Arc<Shard>,
+    ) -> Result<Arc<Shard>, NodeError> {
+        let uid = &shard.collection_uid;
+        let newest = find(&self.catalog.refresh().await?.catalog, uid).map(|entry| entry.schema_version);
+        match newest {
+            None => return Err(NodeError::UnknownShard { uid: uid.clone(), shard: shard.shard }),
+            Some(version) if version < shard.schema_version => {
+                let words = format!("the catalog has no version {} of the schema", shard.schema_version);
+                return Err(NodeError::StoreUnavailable(words));
+            }
+            Some(version) if version <= open.schema().version => return Ok(open),
+            Some(_) => {}
+        }
+        let mut slots = self.slots.lock().await;
+        let key = (uid.clone(), shard.shard);
+        if slots.get(&key).is_some_and(|held| Arc::ptr_eq(held, slot)) {
+            slots.remove(&key);
+        }
+        drop(slots);
+        // On its own task: it goes on though the caller does not wait.
+        let (node, shard) = (Arc::clone(self), shard.clone());
+        let reopening = tokio::spawn(async move {
+            // Nobody finds it any more; who has it finishes.
+            open.drain().await;
+            open.stop().await;
+            shard_of(node, shard).await
+        });
+        reopening.await.map_err(|error| NodeError::Internal(error.to_string()))?
+    }
+
     async fn open(&self, shard: &ShardRef) -> Result<Arc<Shard>, NodeError> {
         let unknown = || NodeError::UnknownShard { uid: shard.collection_uid.clone(), shard: shard.shard };
-        let collection = self.collection(&shard.collection_uid).await?.ok_or_else(unknown)?;
+        // The newest, for the shard's data may be of a schema that is newer than the cached one.
+        let entry = find(&self.catalog.refresh().await?.catalog, &shard.collection_uid).cloned().ok_or_else(unknown)?;
+        let (collection, version) = (entry.collection.unwrap_or_default(), entry.schema_version);
         if shard.shard >= collection.shard_count {
             return Err(unknown());
         }
-        let schema = Arc::new(ShardSchema::resolve(&collection.schema.unwrap_or_default())?);
+        let schema = Arc::new(ShardSchema::resolve_version(&collection.schema.unwrap_or_default(), version)?);
         let uid: CollectionUid = shard.collection_uid.parse().map_err(|_| unknown())?;
         let id = ShardId::new(uid, shard.shard).map_err(|_| unknown())?;
         Ok(Arc::new(Shard::open(id, schema, self.context.clone()).await?))
-    }
-
-    async fn collection(&self, uid: &str) -> Result<Option<Collection>, NodeError> {
-        let find = |catalog: &antiphon_proto::store::Catalog| {
-            catalog.collections.iter().filter_map(|entry| entry.collection.as_ref()).find(|c| c.uid == uid).cloned()
-        };
-        match find(&self.catalog.cached().catalog) {
-            Some(collection) => Ok(Some(collection)),
-            None => Ok(find(&self.catalog.refresh().await?.catalog)),
-        }
     }
 
     /// Closes shards of collections that are gone, and deletes what is left of those that the catalog says were deleted.
@@ -187,6 +223,15 @@ impl Node {
             shard.stop().await;
         }
     }
+}
+
+fn find<'a>(catalog: &'a Catalog, uid: &str) -> Option<&'a CollectionEntry> {
+    catalog.collections.iter().find(|entry| entry.collection.as_ref().is_some_and(|found| found.uid == uid))
+}
+
+/// [`Node::shard`], for a future that it itself waits for.
+fn shard_of(node: Arc<Node>, shard: ShardRef) -> BoxFuture<'static, Result<Arc<Shard>, NodeError>> {
+    Box::pin(async move { node.shard(&shard).await })
 }
 
 async fn watch_catalog(node: std::sync::Weak<Node>) {

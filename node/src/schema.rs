@@ -56,6 +56,8 @@ pub struct TextField {
 /// A schema as a shard uses it. Fields are named by their index.
 #[derive(Clone)]
 pub struct ShardSchema {
+    /// How often fields were added; those stand behind the ones that were there.
+    pub version: u32,
     /// What one key is.
     pub key_rule: KeyRule,
     /// Vector fields in the schema's order.
@@ -67,15 +69,23 @@ pub struct ShardSchema {
 }
 
 impl ShardSchema {
-    /// Resolves a schema.
+    /// Resolves a schema to which nothing was added.
     ///
     /// # Errors
     /// [`SchemaFault`] where it names what this release does not have.
     pub fn resolve(schema: &v1::Schema) -> Result<Self, SchemaFault> {
+        Self::resolve_version(schema, 0)
+    }
+
+    /// Resolves a version of a schema.
+    ///
+    /// # Errors
+    /// [`SchemaFault`] where it names what this release does not have.
+    pub fn resolve_version(schema: &v1::Schema, version: u32) -> Result<Self, SchemaFault> {
         let vectors = schema.vectors.iter().map(resolve_vector).collect::<Result<_, _>>()?;
         let texts: Vec<TextField> = schema.texts.iter().map(resolve_text).collect::<Result<_, _>>()?;
         let text_specs = texts.iter().map(|field| field.spec.clone()).collect();
-        Ok(Self { key_rule: KeyRule::of(schema.key_case()), vectors, texts, text_specs })
+        Ok(Self { version, key_rule: KeyRule::of(schema.key_case()), vectors, texts, text_specs })
     }
 }
 

@@ -120,7 +120,7 @@ mod tests {
             files: vec![file("rows"), file("text.bundle")],
             tombstones: Default::default(),
         };
-        Manifest { covered_seq: 4, tombstone_seq: 4, segments: vec![segment(), segment()] }
+        Manifest { covered_seq: 4, tombstone_seq: 4, segments: vec![segment(), segment()], schema_version: 0 }
     }
 
     #[test]

@@ -24,11 +24,11 @@ fn shard() -> ShardId {
 }
 
 fn entry() -> LogEntry {
-    LogEntry { nonce: Log::new_nonce(), ops: Vec::new() }
+    LogEntry { nonce: Log::new_nonce(), ops: Vec::new(), schema_version: 0 }
 }
 
 fn cover(seq: u64) -> Manifest {
-    Manifest { covered_seq: seq, tombstone_seq: seq, segments: Vec::new() }
+    Manifest { covered_seq: seq, tombstone_seq: seq, ..Manifest::default() }
 }
 
 #[tokio::test]

@@ -395,3 +395,31 @@ async fn the_demo_runs_to_its_end_and_shows_both_channels_in_three_languages() {
     assert!(!ended.stderr.contains("ERROR") && !ended.stderr.contains("panicked"), "{}", ended.stderr);
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn collections_are_updated_and_aliases_move() {
+    let setup = Setup::with_fruit().await;
+    let lines = b"{\"key\":\"a\",\"fields\":{\"t\":\"red pear\",\"note\":\"keep\"}}\n{\"key\":\"b\",\"fields\":{\"t\":\"red apple\"}}\n";
+    assert_eq!(setup.run_with(&["import", "-", "--collection", "fruit", "--quiet"], lines).code, 0);
+    let update = ["collection", "update", "fruit", "--text", "note", "--text", "t::2", "--expansion-search", "v:512"];
+    assert_eq!(setup.succeeds(&update), "updated fruit\n");
+    let shown = setup.succeeds(&["collection", "show", "fruit"]);
+    assert!(shown.contains("--text t:en:2") && shown.contains("--text note:standard:1"), "{shown}");
+    let conflict = setup.fails(&["collection", "update", "fruit", "--vector", "v:3"]);
+    assert!(conflict.contains("SCHEMA_CONFLICT") || conflict.contains("cannot become"), "{conflict}");
+    assert!(setup.fails(&["collection", "update", "fruit", "--expansion-search", "w:64"]).contains("`w`"));
+
+    assert_eq!(setup.succeeds(&["alias", "list"]), "There are no aliases.\n");
+    assert_eq!(setup.succeeds(&["alias", "set", "live", "fruit"]), "live means fruit\n");
+    assert_eq!(setup.json(&["alias", "list", "--json"]), json!([{ "name": "live", "collection": "fruit" }]));
+    let keys = |args: &[&str]| -> Vec<String> {
+        let answer = setup.json(args);
+        answer["matches"].as_array().unwrap().iter().map(|found| found["key"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(keys(&["search", "--collection", "live", "keep", "--json"]), ["a"]);
+    assert_eq!(keys(&["search", "--collection", "live", "+red -pear", "--query-syntax", "--json"]), ["b"]);
+    assert_eq!(keys(&["search", "--collection", "live", "+red -pear", "--json"]).len(), 2);
+    assert!(setup.fails(&["search", "--collection", "live", "(red", "--query-syntax"]).contains("character"));
+    setup.succeeds(&["alias", "delete", "live"]);
+    setup.fails(&["search", "--collection", "live", "red"]);
+}

@@ -135,7 +135,7 @@ async fn a_document_too_deep_for_the_log_bricked_its_shard() {
     };
     let deep = nested(32, time.clone(), in_map);
     let op = store::LogOp { op: Some(store::log_op::Op::Upsert(with(deep.clone()).remove(0))) };
-    let entry = store::LogEntry { nonce: Vec::new(), ops: vec![op] };
+    let entry = store::LogEntry { nonce: Vec::new(), ops: vec![op], schema_version: 0 };
     assert!(store::LogEntry::decode(entry.encode_to_vec().as_slice()).is_err(), "readers follow deeper now");
     refused_for(client.upsert("probe", with(deep)).await, ErrorKind::ArgumentInvalid, r#"documents[0].fields["f"]"#);
     let deep = nested(32, time.clone(), |inner| list(vec![inner]));

@@ -29,6 +29,8 @@ pub(crate) enum CollectionCommand {
         /// Its name.
         name: String,
     },
+    /// Add fields to a collection, and change boosts and how deep graphs are searched.
+    Update(UpdateArgs),
     /// Delete a collection and all it holds, for good.
     Delete {
         /// Its name.
@@ -61,6 +63,30 @@ pub(crate) struct CreateArgs {
     /// Let letter case tell keys apart.
     #[arg(long)]
     pub(crate) case_sensitive: bool,
+}
+
+/// `antiphon collection update`.
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArgs {
+    /// Its name, or an alias.
+    pub(crate) name: String,
+    /// A vector field to add, as in create. May be given several times.
+    #[arg(long = "vector", value_name = "SPEC", value_parser = parse_vector_field)]
+    pub(crate) vectors: Vec<v1::VectorField>,
+    /// A text field to add, or one that is there with another boost, as in create. May be given several times.
+    #[arg(long = "text", value_name = "SPEC", value_parser = parse_text_field)]
+    pub(crate) texts: Vec<v1::TextField>,
+    /// How many candidates the graph of a vector field keeps while it is searched, as name:number from 16 to 4096. May be
+    /// given several times.
+    #[arg(long = "expansion-search", value_name = "SPEC", value_parser = parse_expansion)]
+    pub(crate) expansions: Vec<(String, u32)>,
+}
+
+/// `name:number`.
+pub(crate) fn parse_expansion(spec: &str) -> Result<(String, u32), String> {
+    let fault = || format!("`{spec}` is not a name and a number, as in meaning:512");
+    let (name, number) = spec.split_once(':').ok_or_else(fault)?;
+    Ok((name.to_owned(), number.parse().map_err(|_| fault())?))
 }
 
 /// `name:dimensions[:metric[:element]]`.

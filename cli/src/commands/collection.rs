@@ -1,4 +1,4 @@
-//! `antiphon collection`: create, list, show, delete.
+//! `antiphon collection`: create, list, show, update, delete.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -6,7 +6,7 @@ use antiphon_proto::v1;
 use antiphon_proto::v1::collection_service_client::CollectionServiceClient;
 use tonic::transport::Channel;
 
-use crate::args::{CollectionArgs, CollectionCommand, ConnectionArgs, CreateArgs};
+use crate::args::{CollectionArgs, CollectionCommand, ConnectionArgs, CreateArgs, UpdateArgs};
 use crate::client;
 use crate::failure::Failure;
 use crate::output::{CollectionJson, Table, bytes, count, plain, print, print_json};
@@ -44,6 +44,18 @@ pub(crate) async fn run(args: &CollectionArgs) -> Result<(), Failure> {
             let collection = get(&mut client, name, connection).await?;
             if args.json { print_json(&CollectionJson::from(&collection)) } else { print(&show(&collection)) }
         }
+        CollectionCommand::Update(changes) => {
+            let wanted = changed(get(&mut client, &changes.name, connection).await?, changes)?;
+            let message = v1::UpdateCollectionRequest { collection: Some(wanted) };
+            let answer = client.update_collection(client::request(message, connection)).await;
+            let updated =
+                answer.map_err(|status| client::failure(&status))?.into_inner().collection.unwrap_or_default();
+            if args.json {
+                print_json(&CollectionJson::from(&updated))
+            } else {
+                print(&format!("updated {}\n", updated.name))
+            }
+        }
         CollectionCommand::Delete { name, yes } => {
             if !yes {
                 confirm(&get(&mut client, name, connection).await?)?;
@@ -77,6 +89,30 @@ async fn create(
     let message = v1::CreateCollectionRequest { collection: Some(collection) };
     let answer = client.create_collection(client::request(message, connection)).await;
     Ok(answer.map_err(|status| client::failure(&status))?.into_inner().collection.unwrap_or_default())
+}
+
+/// A collection as it shall be: the fields of the flags in place of those of their names, or behind the others. The server
+/// says what cannot be changed.
+fn changed(mut collection: v1::Collection, changes: &UpdateArgs) -> Result<v1::Collection, Failure> {
+    let schema = collection.schema.get_or_insert_default();
+    for field in &changes.vectors {
+        match schema.vectors.iter_mut().find(|held| held.name == field.name) {
+            Some(held) => *held = v1::VectorField { hnsw: held.hnsw, ..field.clone() },
+            None => schema.vectors.push(field.clone()),
+        }
+    }
+    for field in &changes.texts {
+        match schema.texts.iter_mut().find(|held| held.name == field.name) {
+            Some(held) => *held = field.clone(),
+            None => schema.texts.push(field.clone()),
+        }
+    }
+    for (name, number) in &changes.expansions {
+        let field = schema.vectors.iter_mut().find(|held| held.name == *name);
+        let field = field.ok_or_else(|| Failure::new(format!("there is no vector field `{name}`")))?;
+        field.hnsw.get_or_insert_default().expansion_search = *number;
+    }
+    Ok(collection)
 }
 
 async fn get(

@@ -124,7 +124,7 @@ fn keyword(kind: &ListKind) -> Option<&KeywordQuery> {
 }
 
 fn shard_ref(request: &SearchRequest, shard: u32) -> ShardRef {
-    ShardRef { collection_uid: request.collection.uid().to_owned(), shard }
+    request.collection.shard_ref(shard)
 }
 
 type Opened = Result<(ViewName, Vec<KeywordPlan>), ApiError>;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::internal::{FetchDocumentsRequest, ShardRef, ViewName};
+use antiphon_proto::internal::{FetchDocumentsRequest, ViewName};
 use antiphon_proto::v1::{Coverage, Document, Match, SearchResponse, ShardFailure};
 use futures::future::join_all;
 use prost::Message;
@@ -112,7 +112,7 @@ async fn fetch(
     }
     let calls = rows.iter().map(|(shard, rows)| async move {
         let message = FetchDocumentsRequest {
-            shard: Some(ShardRef { collection_uid: request.collection.uid().to_owned(), shard: *shard }),
+            shard: Some(request.collection.shard_ref(*shard)),
             view: views.get(shard).copied(),
             rows: rows.clone(),
             projection: Some(request.projection.clone()),

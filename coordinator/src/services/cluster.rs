@@ -53,8 +53,10 @@ async fn describe_node(node: &NodeHandle, deadline: Deadline) -> Node {
 
 async fn describe_replica(node: &NodeHandle, uid: &str, shard: u32, deadline: Deadline) -> Replica {
     let node_address = node.address.clone();
-    let message =
-        DescribeShardRequest { shard: Some(ShardRef { collection_uid: uid.to_owned(), shard }), refresh: false };
+    let message = DescribeShardRequest {
+        shard: Some(ShardRef { collection_uid: uid.to_owned(), shard, schema_version: 0 }),
+        refresh: false,
+    };
     match node.client.describe_shard(message, deadline).await {
         Ok(shard) => Replica {
             node_address,

@@ -4,8 +4,10 @@ use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::v1::collection_service_server::CollectionService;
 use antiphon_proto::v1::{
-    Collection, CreateCollectionRequest, CreateCollectionResponse, DeleteCollectionRequest, DeleteCollectionResponse,
-    GetCollectionRequest, GetCollectionResponse, ListCollectionsRequest, ListCollectionsResponse,
+    Collection, CreateCollectionRequest, CreateCollectionResponse, DeleteAliasRequest, DeleteAliasResponse,
+    DeleteCollectionRequest, DeleteCollectionResponse, GetCollectionRequest, GetCollectionResponse, ListAliasesRequest,
+    ListAliasesResponse, ListCollectionsRequest, ListCollectionsResponse, SetAliasRequest, SetAliasResponse,
+    UpdateCollectionRequest, UpdateCollectionResponse,
 };
 use futures::future::try_join_all;
 use tonic::{Request, Response, Status};
@@ -13,7 +15,7 @@ use tonic::{Request, Response, Status};
 use super::Service;
 use crate::collections::Resolved;
 use crate::coordinator::within;
-use crate::validate::check_collection;
+use crate::validate::{check_alias, check_collection};
 
 impl Service {
     async fn with_counts(&self, collection: &Resolved, deadline: Deadline) -> Result<Collection, ApiError> {
@@ -74,6 +76,21 @@ impl CollectionService for Service {
         Ok(Response::new(ListCollectionsResponse { collections }))
     }
 
+    async fn update_collection(
+        &self,
+        request: Request<UpdateCollectionRequest>,
+    ) -> Result<Response<UpdateCollectionResponse>, Status> {
+        let deadline = self.0.deadline(&request);
+        let wanted = request.into_inner().collection.unwrap_or_default();
+        let work = async {
+            let updated = self.0.collections.update(&wanted).await?;
+            // Every shard takes the new schema up now, so that what is acknowledged is served.
+            self.0.describe_shards(&updated, false, deadline).await?;
+            Ok(updated.collection.clone())
+        };
+        Ok(Response::new(UpdateCollectionResponse { collection: Some(within(deadline, work).await?) }))
+    }
+
     async fn delete_collection(
         &self,
         request: Request<DeleteCollectionRequest>,
@@ -81,5 +98,32 @@ impl CollectionService for Service {
         let deadline = self.0.deadline(&request);
         within(deadline, self.0.collections.delete(&request.into_inner().name)).await?;
         Ok(Response::new(DeleteCollectionResponse {}))
+    }
+
+    async fn set_alias(&self, request: Request<SetAliasRequest>) -> Result<Response<SetAliasResponse>, Status> {
+        let deadline = self.0.deadline(&request);
+        let SetAliasRequest { name, collection } = request.into_inner();
+        check_alias(&name)?;
+        let alias = within(deadline, self.0.collections.set_alias(&name, &collection)).await?;
+        Ok(Response::new(SetAliasResponse { alias: Some(alias) }))
+    }
+
+    async fn delete_alias(
+        &self,
+        request: Request<DeleteAliasRequest>,
+    ) -> Result<Response<DeleteAliasResponse>, Status> {
+        let deadline = self.0.deadline(&request);
+        within(deadline, self.0.collections.delete_alias(&request.into_inner().name)).await?;
+        Ok(Response::new(DeleteAliasResponse {}))
+    }
+
+    async fn list_aliases(
+        &self,
+        request: Request<ListAliasesRequest>,
+    ) -> Result<Response<ListAliasesResponse>, Status> {
+        let deadline = self.0.deadline(&request);
+        let collection = request.into_inner().collection;
+        let aliases = within(deadline, self.0.collections.list_aliases(&collection)).await?;
+        Ok(Response::new(ListAliasesResponse { aliases }))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::internal::{LookUpDocumentsRequest, Projection, ShardRef};
+use antiphon_proto::internal::{LookUpDocumentsRequest, Projection};
 use antiphon_proto::key::shard_of;
 use antiphon_proto::store::{LogOp, log_op::Op};
 use antiphon_proto::v1::document_service_server::DocumentService;
@@ -47,7 +47,15 @@ impl DocumentService for Service {
             }
             let mut found = self.0.collections.find(&collection).await?;
             loop {
-                check_documents(&mut documents, &found.schema)?;
+                if let Err(error) = check_documents(&mut documents, &found.schema) {
+                    // Perhaps a field that another coordinator added.
+                    let newest = self.0.collections.find_newest(&collection).await?;
+                    if !newest.is_newer_than(&found) {
+                        return Err(error);
+                    }
+                    found = newest;
+                    continue;
+                }
                 let ops = documents.iter().cloned().map(|document| LogOp { op: Some(Op::Upsert(document)) }).collect();
                 match self.write(&found, ops, deadline).await {
                     Err(error) if error.kind() == ErrorKind::CollectionNotFound => {
@@ -156,7 +164,7 @@ impl Service {
             folded.sort_unstable();
             folded.dedup();
             let message = LookUpDocumentsRequest {
-                shard: Some(ShardRef { collection_uid: collection.uid().to_owned(), shard }),
+                shard: Some(collection.shard_ref(shard)),
                 keys: folded.clone(),
                 projection: Some(projection.clone()),
             };

@@ -53,9 +53,18 @@ struct Import {
 
 impl Import {
     async fn take(&mut self, request: ImportDocumentsRequest) -> Result<ImportDocumentsResponse, ApiError> {
-        let collection = self.collection(&request.collection).await?;
+        let mut collection = self.collection(&request.collection).await?;
         let mut documents = request.documents;
-        check_documents(&mut documents, &collection.schema)?;
+        if let Err(error) = check_documents(&mut documents, &collection.schema) {
+            // Perhaps a field that was added since the stream began.
+            let newest = self.service.0.collections.find_newest(&collection.asked).await?;
+            if newest.uid() != collection.uid() || !newest.is_newer_than(&collection) {
+                return Err(error);
+            }
+            check_documents(&mut documents, &newest.schema)?;
+            self.collection = Some(Arc::clone(&newest));
+            collection = newest;
+        }
         let num_documents = documents.len() as u64;
         let ops: Vec<LogOp> = documents.into_iter().map(|document| LogOp { op: Some(Op::Upsert(document)) }).collect();
         if !ops.is_empty() {
@@ -69,7 +78,7 @@ impl Import {
 
     async fn collection(&mut self, name: &str) -> Result<Arc<Resolved>, ApiError> {
         if let Some(collection) = &self.collection {
-            if !name.is_empty() && name != collection.collection.name {
+            if !name.is_empty() && name != collection.asked {
                 let words = "must be the same in every request of a stream";
                 return Err(ApiError::field(ErrorKind::ArgumentInvalid, "collection", words));
             }

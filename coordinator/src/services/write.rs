@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::internal::{ShardRef, WriteRequest};
+use antiphon_proto::internal::WriteRequest;
 use antiphon_proto::key::shard_of;
 use antiphon_proto::store::{LogOp, log_op::Op};
 use futures::future::join_all;
@@ -26,7 +26,7 @@ pub(super) struct Written {
 
 impl Service {
     /// Writes operations to their shards, then looks whether the name still means the same collection: what was written
-    /// to a collection that was deleted meanwhile is never acknowledged.
+    /// to a collection that was deleted meanwhile, or that an alias does not mean any more, is never acknowledged.
     pub(super) async fn write(
         &self,
         collection: &Arc<Resolved>,
@@ -44,8 +44,7 @@ impl Service {
             by_shard.entry(shard).or_default().push(op);
         }
         let calls = by_shard.into_iter().map(|(shard, ops)| async move {
-            let message =
-                WriteRequest { shard: Some(ShardRef { collection_uid: collection.uid().to_owned(), shard }), ops };
+            let message = WriteRequest { shard: Some(collection.shard_ref(shard)), ops };
             let outcome = match self.0.cluster.node_of(collection.uid(), shard) {
                 Ok(node) => node.client.write(message, deadline).await,
                 Err(error) => Err(error),
@@ -68,9 +67,9 @@ impl Service {
                 _ => error.with_metadata("shard", shard),
             });
         }
-        let newest = self.0.collections.find_newest(&collection.collection.name).await?;
+        let newest = self.0.collections.find_newest(&collection.asked).await?;
         if newest.uid() != collection.uid() {
-            let words = format!("the collection {:?} was deleted while it was written to", collection.collection.name);
+            let words = format!("{:?} came to mean another collection while it was written to", collection.asked);
             return Err(ApiError::new(ErrorKind::CollectionNotFound, words));
         }
         let version = token::version(collection.uid(), positions.clone());

@@ -50,6 +50,17 @@ pub fn check_collection(collection: Collection) -> Result<Collection, ApiError> 
     })
 }
 
+/// Checks the name of an alias, which is of the form of a collection's.
+///
+/// # Errors
+/// SCHEMA_INVALID.
+pub fn check_alias(name: &str) -> Result<(), ApiError> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(ApiError::field(ErrorKind::SchemaInvalid, "name", format!("{name:?} is not of the form [a-z0-9_-]{{1,64}}")))
+}
+
 fn check_schema(schema: &Schema, fault: &mut impl FnMut(String, String)) {
     if schema.vectors.len() > MAX_VECTOR_FIELDS {
         fault(

@@ -3,10 +3,13 @@
 mod collection;
 mod document;
 mod query;
+mod update;
 
-pub use collection::check_collection;
+pub use collection::{check_alias, check_collection};
 pub use document::{check_documents, check_keys};
 pub use query::{Depth, keyword_query, vector_field, vector_query};
+
+pub use update::{Updated, updated};
 
 use antiphon_proto::error::{ApiError, ErrorKind};
 

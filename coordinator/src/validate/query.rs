@@ -136,6 +136,7 @@ pub fn keyword_query(
     if end < text.len() {
         warnings.push(format!("{path}text: only the first {end} bytes of the query text were searched for"));
     }
+    let boosts = fields.iter().filter_map(|field| Some(schema.texts.get(*field as usize)?.boost)).collect();
     Ok(KeywordQuery {
         text: text[..end].to_owned(),
         fields,
@@ -145,5 +146,6 @@ pub fn keyword_query(
         plan: None,
         syntax: syntax as i32,
         path: format!("{path}text"),
+        boosts,
     })
 }

@@ -88,6 +88,16 @@ pub fn keyword_window(
     }
     let mut fields: Vec<FieldStatistics> =
         schema.texts.iter().map(|field| FieldStatistics { num_docs: 0, num_tokens: 0, boost: field.boost }).collect();
+    if !query.boosts.is_empty() {
+        if query.boosts.len() != query.fields.len() {
+            return Err(NodeError::Invalid("a keyword query needs a boost for every field, or none".into()));
+        }
+        for (field, boost) in query.fields.iter().zip(&query.boosts) {
+            if let Some(slot) = fields.get_mut(*field as usize) {
+                slot.boost = *boost;
+            }
+        }
+    }
     for (field, counts) in query.fields.iter().zip(&plan.fields) {
         let slot = fields
             .get_mut(*field as usize)

@@ -105,7 +105,7 @@ pub struct RowTable {
 }
 
 impl RowTable {
-    /// Opens and checks an archive: every column as long as the segment has rows, every key within bounds.
+    /// Opens and checks an archive, which has token counts of at most so many text fields: every column as long as the segment has rows, every key within bounds.
     ///
     /// # Errors
     /// [`SegmentError::Rows`] or [`SegmentError::Mismatch`].
@@ -120,7 +120,7 @@ impl RowTable {
             columns.payload_starts.len(),
             columns.payload_lens.len(),
         ];
-        let counts_fit = columns.token_counts.len() == num_text_fields
+        let counts_fit = columns.token_counts.len() <= num_text_fields
             && columns.token_counts.iter().all(|column| column.len() == rows);
         if lengths.iter().any(|len| *len != rows) || !counts_fit {
             return Err(SegmentError::Mismatch("rows: columns of other lengths"));
@@ -162,6 +162,11 @@ impl RowTable {
     /// The log position that wrote a row.
     pub fn seq(&self, row: u32) -> u64 {
         self.columns.get().seqs.get(row as usize).map_or(0, |seq| seq.to_native())
+    }
+
+    /// The text fields that it has token counts of.
+    pub fn num_text_fields(&self) -> usize {
+        self.columns.get().token_counts.len()
     }
 
     /// The tokens of a row in a text field.

@@ -1,4 +1,8 @@
 //! One open segment: rows, payloads, text index, vectors and graphs over the same row numbers.
+//!
+//! A segment may have been built before the last fields were added to the schema. Its text index is then built anew from
+//! the stored texts when it is opened: by the same builder over the same rows, so that answers are those of a segment
+//! built now. It has no vectors in fields that were added, since no document had one.
 
 use std::collections::HashMap;
 
@@ -10,8 +14,8 @@ use super::source::BuildRow;
 use super::{RowTable, SegmentError, file_names};
 use crate::graph::Graph;
 use crate::mapped::Blob;
-use crate::schema::ShardSchema;
-use crate::text::TextIndex;
+use crate::schema::{ShardSchema, texts_of};
+use crate::text::{TextIndex, TextIndexBuilder};
 use crate::vectors::VectorFile;
 
 /// A segment's files by name.
@@ -37,6 +41,8 @@ pub struct Segment {
     rows: RowTable,
     payload: PayloadFile,
     text: Option<TextIndex>,
+    /// For each text field the tokens of each row, where the text index was built anew.
+    rebuilt_counts: Option<Vec<Vec<u32>>>,
     vectors: Vec<VectorFile>,
     graphs: Vec<Option<Graph>>,
     size_bytes: u64,
@@ -55,14 +61,22 @@ impl Segment {
     ) -> Result<Self, SegmentError> {
         let rows = RowTable::open(blobs.require(file_names::ROWS)?, num_rows, schema.texts.len(), schema.key_rule)?;
         let payload = PayloadFile::open(blobs.require(file_names::PAYLOAD)?);
-        let text = if schema.texts.is_empty() {
-            None
-        } else {
-            Some(TextIndex::open(blobs.require(file_names::TEXT)?, &schema.text_specs, num_rows)?)
+        let own_texts = rows.num_text_fields();
+        if schema.version == 0 && own_texts != schema.texts.len() {
+            return Err(SegmentError::Mismatch("rows: columns of another schema"));
+        }
+        let text = match schema.text_specs.get(..own_texts).unwrap_or_default() {
+            [] => None,
+            specs => Some(TextIndex::open(blobs.require(file_names::TEXT)?, specs, num_rows)?),
         };
         let (mut vectors, mut graphs) = (Vec::new(), Vec::new());
         for (field, spec) in schema.vectors.iter().enumerate() {
-            let file = VectorFile::open(blobs.require(&file_names::vectors(field))?, spec.graph.dims, num_rows)?;
+            let name = file_names::vectors(field);
+            if schema.version > 0 && vectors.len() == field && blobs.get(&name).is_none() {
+                // It was built before this field and those behind it were added.
+                break;
+            }
+            let file = VectorFile::open(blobs.require(&name)?, spec.graph.dims, num_rows)?;
             graphs.push(match blobs.get(&file_names::graph(field)) {
                 Some(blob) => Some(Graph::open(blob, &spec.graph, file.num_graph_nodes() as usize, threads)?),
                 None => None,
@@ -70,7 +84,43 @@ impl Segment {
             vectors.push(file);
         }
         let size_bytes = blobs.0.values().map(|blob| blob.len() as u64).sum();
-        Ok(Self { rows, payload, text, vectors, graphs, size_bytes })
+        let has_later =
+            (vectors.len()..schema.vectors.len()).any(|field| blobs.get(&file_names::vectors(field)).is_some());
+        if has_later {
+            return Err(SegmentError::Mismatch("a file of the segment is missing"));
+        }
+        let mut segment = Self { rows, payload, text, rebuilt_counts: None, vectors, graphs, size_bytes };
+        if own_texts < schema.texts.len() {
+            segment.rebuild_text(schema)?;
+        }
+        Ok(segment)
+    }
+
+    fn rebuild_text(&mut self, schema: &ShardSchema) -> Result<(), SegmentError> {
+        let mut builder = TextIndexBuilder::new(&schema.text_specs)?;
+        let mut counts = vec![Vec::with_capacity(self.num_rows() as usize); schema.texts.len()];
+        for row in 0..self.num_rows() {
+            let document = self.fields(row)?;
+            let tokens = builder.add(&texts_of(&document.fields, &schema.text_specs))?;
+            counts.iter_mut().zip(tokens).for_each(|(column, count)| column.push(count));
+        }
+        let bundle = Blob::from_bytes(&builder.finish()?);
+        self.text = Some(TextIndex::open(bundle, &schema.text_specs, self.num_rows())?);
+        self.rebuilt_counts = Some(counts);
+        Ok(())
+    }
+
+    /// Whether the text index was built anew, in memory, since the segment lacks fields of the schema.
+    pub fn is_rebuilt(&self) -> bool {
+        self.rebuilt_counts.is_some()
+    }
+
+    /// The tokens of a row in a text field.
+    pub fn token_count(&self, field: usize, row: u32) -> u32 {
+        match &self.rebuilt_counts {
+            Some(counts) => counts.get(field).and_then(|column| column.get(row as usize)).copied().unwrap_or(0),
+            None => self.rows.token_count(field, row),
+        }
     }
 
     /// Rows, live and dead.

@@ -39,6 +39,8 @@ pub(super) struct Core {
     pub(super) view: ArcSwap<View>,
     pub(super) views: ViewTable,
     pub(super) stop: Arc<AtomicBool>,
+    /// Set when data of a newer schema was met.
+    pub(super) is_stale: AtomicBool,
     /// Told when `stop` is set.
     pub(super) stopped: Notify,
     pub(super) mutation: Mutex<Mutation>,
@@ -102,7 +104,8 @@ impl Core {
             match mutation.cursor.poll(ENTRIES_AT_ONCE).await? {
                 LogPoll::Entries(entries) if entries.is_empty() => return Ok(()),
                 LogPoll::Entries(entries) => {
-                    let groups = entries.into_iter().map(|(seq, entry)| group_of(seq, entry)).collect();
+                    let groups =
+                        entries.into_iter().map(|(seq, entry)| self.group_of(seq, entry)).collect::<Result<_, _>>()?;
                     self.apply(mutation, groups).await?;
                 }
                 LogPoll::Behind => self.reload(mutation).await?,
@@ -170,7 +173,8 @@ impl Core {
             entry.tombstones = encode_tombstones(segment.dead())?;
             segments.push(entry);
         }
-        let manifest = Manifest { covered_seq, tombstone_seq: view.seq, segments };
+        let schema_version = self.schema.version;
+        let manifest = Manifest { covered_seq, tombstone_seq: view.seq, segments, schema_version };
         let version = ManifestVersion(view.manifest_version).next();
         match self.manifests.commit(version, &manifest).await? {
             Commit::Committed => {}
@@ -192,7 +196,26 @@ impl Core {
     }
 }
 
-/// One log entry as a group of operations.
-pub(super) fn group_of(seq: Seq, entry: LogEntry) -> OpGroup {
-    OpGroup { seq: seq.0, ops: entry.ops }
+impl Core {
+    /// One log entry as a group of operations.
+    ///
+    /// # Errors
+    /// [`NodeError::SchemaStale`] (INV-18).
+    pub(super) fn group_of(&self, seq: Seq, entry: LogEntry) -> Result<OpGroup, NodeError> {
+        self.check_schema(entry.schema_version)?;
+        Ok(OpGroup { seq: seq.0, ops: entry.ops })
+    }
+
+    /// Refuses data of a newer schema than the shard's, which would lose its new fields here (INV-18).
+    ///
+    /// # Errors
+    /// [`NodeError::SchemaStale`].
+    pub(super) fn check_schema(&self, found: u32) -> Result<(), NodeError> {
+        let known = self.schema.version;
+        if found <= known {
+            return Ok(());
+        }
+        self.is_stale.store(true, std::sync::atomic::Ordering::Relaxed);
+        Err(NodeError::SchemaStale { found, known })
+    }
 }

@@ -17,6 +17,10 @@ impl Core {
         if !view.quarantined.is_empty() {
             return None;
         }
+        // What was built before fields were added holds a text index in memory until it is built anew.
+        if let Some(old) = view.sealed.iter().find(|segment| segment.segment().is_rebuilt()) {
+            return Some(vec![Arc::clone(old)]);
+        }
         let size = |segment: &Arc<SegmentView>| SegmentSize {
             num_rows: u64::from(segment.segment().num_rows()),
             num_docs: segment.num_docs(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use antiphon_proto::store::{Manifest, SegmentEntry};
 use antiphon_store::{LogCursor, LogPoll, SegmentId};
 
-use super::core::{Core, group_of};
+use super::core::Core;
 use super::manifest_entry::decode_tombstones;
 use super::segment_files::LandError;
 use crate::error::NodeError;
@@ -23,6 +23,8 @@ pub(super) struct Recovered {
     pub(super) view: View,
     pub(super) cursor: LogCursor,
     pub(super) entries: HashMap<SegmentId, SegmentEntry>,
+    /// The schema's version that the manifest is of.
+    pub(super) schema_version: u32,
 }
 
 /// Reads a shard from the store. Segments that `held` has open are not opened again. Damaged segments are set aside.
@@ -30,6 +32,8 @@ pub(super) async fn recover(core: &Core, held: &View) -> Result<Recovered, NodeE
     for _ in 0..MAX_ATTEMPTS {
         let (newest, cursor) = LogCursor::open(core.log.clone(), core.manifests.clone()).await?;
         let (version, manifest) = newest.map_or((0, Manifest::default()), |(version, manifest)| (version.0, manifest));
+        core.check_schema(manifest.schema_version)?;
+        let schema_version = manifest.schema_version;
         let base = load(core, held, version, &manifest).await?;
         if let Some((view, cursor)) = replay(core, base.clone(), cursor).await? {
             if view.seq < manifest.tombstone_seq {
@@ -39,7 +43,7 @@ pub(super) async fn recover(core: &Core, held: &View) -> Result<Recovered, NodeE
                 )));
             }
             let entries = without_tombstones(manifest)?;
-            return Ok(Recovered { view, cursor, entries });
+            return Ok(Recovered { view, cursor, entries, schema_version });
         }
     }
     Err(NodeError::StoreUnavailable(format!("shard {}: the log was sealed again and again while it was read", core.id)))
@@ -81,7 +85,8 @@ async fn replay(core: &Core, mut view: View, mut cursor: LogCursor) -> Result<Op
             LogPoll::Behind => return Ok(None),
             LogPoll::Entries(entries) if entries.is_empty() => return Ok(Some((view, cursor))),
             LogPoll::Entries(entries) => {
-                let groups = entries.into_iter().map(|(seq, entry)| group_of(seq, entry)).collect();
+                let groups =
+                    entries.into_iter().map(|(seq, entry)| core.group_of(seq, entry)).collect::<Result<_, _>>()?;
                 let (schema, threads) = (Arc::clone(&core.schema), core.threads);
                 let work = tokio::task::spawn_blocking(move || apply(&view, &schema, groups, threads));
                 view = work.await.map_err(|error| NodeError::Internal(error.to_string()))??.view;

@@ -39,6 +39,9 @@ pub struct ShardContext {
 /// How long background work may take to end before it is broken off.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long writes that wait may take before a shard that gives way to another is stopped all the same.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
+
 struct Tasks {
     writer: JoinHandle<()>,
     maintenance: JoinHandle<()>,
@@ -102,6 +105,7 @@ impl Shard {
             manifests,
             view: ArcSwap::from_pointee(View::empty()),
             stop: Arc::new(AtomicBool::new(false)),
+            is_stale: AtomicBool::new(false),
             stopped: Notify::new(),
             mutation: Mutex::new(mutation),
             fresh_since: std::sync::Mutex::new(Instant::now()),
@@ -120,6 +124,11 @@ impl Shard {
             stopping: AtomicBool::new(false),
             queued_bytes: AtomicU64::new(0),
         })
+    }
+
+    /// Whether a newer schema is needed: a caller goes by it, or data of it was met.
+    pub fn is_behind(&self, schema_version: u32) -> bool {
+        schema_version > self.core.schema.version || self.core.is_stale.load(Ordering::Relaxed)
     }
 
     /// The schema.
@@ -216,6 +225,14 @@ impl Shard {
         Ok(view)
     }
 
+    /// Waits until no write waits any more, for a while at most.
+    pub async fn drain(&self) {
+        let began = Instant::now();
+        while self.queued_bytes.load(Ordering::Relaxed) > 0 && began.elapsed() < DRAIN_PATIENCE {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
     /// Stops taking writes, finishes the group under way, and ends the background work: what is returned from writes nothing
     /// to the store any more. Nothing is sealed: the log has it.
     pub async fn stop(&self) {
@@ -260,8 +277,15 @@ impl Core {
                 mutation.garbage.orphan(id, self.config.orphan_grace);
             }
         }
+        let is_whole = recovered.view.quarantined.is_empty();
+        let (covered_seq, sealed) = (recovered.view.covered_seq, recovered.view.sealed.clone());
         self.publish(&mut mutation, recovered.view);
         self.note_fresh(began);
+        if recovered.schema_version < self.schema.version && is_whole {
+            // From now on nobody with an older schema goes on from here (INV-18), and views have names of their own, for
+            // the same rows may lie elsewhere than under the older schema. Whoever was first has done the same.
+            self.commit(&mut mutation, covered_seq, sealed, None).await?;
+        }
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use antiphon_store::{Log, Seq, Written};
 use prost::Message;
 use tokio::sync::{mpsc, oneshot};
 
-use super::core::{Core, Mutation, group_of};
+use super::core::{Core, Mutation};
 use crate::error::NodeError;
 use crate::view::OpGroup;
 
@@ -69,7 +69,7 @@ impl Core {
             return;
         }
         mutation.last_write = Instant::now();
-        let entry = LogEntry { nonce: Log::new_nonce(), ops };
+        let entry = LogEntry { nonce: Log::new_nonce(), ops, schema_version: self.schema.version };
         let appended = match self.align(mutation).await {
             Ok(()) => self.append(mutation, &entry).await,
             Err(error) => Err(error),
@@ -100,7 +100,7 @@ impl Core {
             match mutation.cursor.append(entry).await? {
                 Written::Durable(seq) => return Ok(seq),
                 Written::Taken(seq, other) => {
-                    self.apply(mutation, vec![group_of(seq, *other)]).await?;
+                    self.apply(mutation, vec![self.group_of(seq, *other)?]).await?;
                 }
                 Written::Behind => {
                     self.reload(mutation).await?;

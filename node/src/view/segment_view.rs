@@ -141,7 +141,7 @@ impl SegmentView {
 fn totals_of(segment: &Segment, field: usize, rows: impl Iterator<Item = u32>) -> FieldTotals {
     let mut totals = FieldTotals::default();
     for row in rows {
-        let tokens = segment.rows().token_count(field, row);
+        let tokens = segment.token_count(field, row);
         totals.num_docs += u64::from(tokens > 0);
         totals.num_tokens += u64::from(tokens);
     }

@@ -22,7 +22,8 @@ fn manifests(store: &Store) -> Manifests {
 }
 
 fn entry(key: &str) -> LogEntry {
-    LogEntry { nonce: Log::new_nonce(), ops: vec![LogOp { op: Some(log_op::Op::DeleteKey(key.to_owned())) }] }
+    let ops = vec![LogOp { op: Some(log_op::Op::DeleteKey(key.to_owned())) }];
+    LogEntry { nonce: Log::new_nonce(), ops, schema_version: 0 }
 }
 
 fn covering(seq: u64) -> Manifest {
@@ -36,6 +37,7 @@ fn covering(seq: u64) -> Manifest {
             files: vec![SegmentFile { name: "rows".to_owned(), size_bytes: 1, crc32: 1 }],
             ..Default::default()
         }],
+        schema_version: 0,
     }
 }
 
