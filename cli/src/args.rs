@@ -12,7 +12,7 @@ mod server;
 use clap::{Parser, Subcommand};
 
 pub(crate) use alias::{AliasArgs, AliasCommand};
-pub(crate) use collection::{CollectionArgs, CollectionCommand, CreateArgs, UpdateArgs};
+pub(crate) use collection::{CollectionArgs, CollectionCommand, CreateArgs, EmbedderSpec, UpdateArgs};
 pub(crate) use connection::ConnectionArgs;
 pub(crate) use import::ImportArgs;
 pub(crate) use search::SearchArgs;

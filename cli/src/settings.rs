@@ -5,19 +5,6 @@
 //!
 //! Not for client commands, whose flags are few (`args`).
 
-mod check;
-mod layers;
-mod print;
-
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
-
-pub(crate) use layers::load;
-pub(crate) use print::print;
-
 /// A key of a table, and the lines that explain it.
 pub(crate) type Key = (&'static str, &'static [&'static str]);
 
@@ -43,6 +30,22 @@ macro_rules! table {
         }
     };
 }
+
+mod check;
+mod embedder;
+mod layers;
+mod print;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use embedder::Embedder;
+pub(crate) use layers::load;
+pub(crate) use print::print;
 
 /// What a process runs as. Some settings are needed by some roles only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +97,8 @@ table! {
         log: Log = Log::default(),
         /// What the process reports on stderr.
         logging: Logging = Logging::default(),
+        /// What makes vectors of texts, each a table under its name.
+        embedders: BTreeMap<String, Embedder> = BTreeMap::new(),
     }
 }
 
@@ -186,12 +191,15 @@ pub(crate) const TABLES: &[(&str, &[&str], &[Key])] = &[
     ("logging", Logging::ABOUT, Logging::KEYS),
 ];
 
+/// The table whose keys are names that a user chooses, each of them a table with the keys of [`Embedder`].
+const NAMED_TABLES: &str = "embedders";
+
 /// Whether a key of the tree is a table.
 fn is_table(key: &str) -> bool {
-    TABLES.iter().any(|(name, _, _)| *name == key)
+    key == NAMED_TABLES || TABLES.iter().any(|(name, _, _)| *name == key)
 }
 
-/// The dotted paths of all keys.
+/// The dotted paths of all keys but those of the tables that users name.
 fn paths() -> impl Iterator<Item = String> {
     let top = Settings::KEYS.iter().filter(|(key, _)| !is_table(key)).map(|(key, _)| (*key).to_owned());
     top.chain(TABLES.iter().flat_map(|(table, _, keys)| keys.iter().map(move |(key, _)| format!("{table}.{key}"))))
@@ -199,7 +207,7 @@ fn paths() -> impl Iterator<Item = String> {
 
 /// The environment variable of a key.
 fn variable(path: &str) -> String {
-    format!("ANTIPHON_{}", path.replace('.', "_").to_uppercase())
+    format!("ANTIPHON_{}", path.replace(['.', '-'], "_").to_uppercase())
 }
 
 #[cfg(test)]
@@ -222,6 +230,6 @@ mod tests {
         }
         let tables: Vec<&str> =
             tree.iter().filter(|(_, value)| value.is_table()).map(|(key, _)| key.as_str()).collect();
-        assert_eq!(tables.len(), TABLES.len());
+        assert_eq!(tables.len(), TABLES.len() + 1);
     }
 }

@@ -10,6 +10,7 @@ use antiphon_proto::store::{Catalog, CollectionEntry};
 use antiphon_proto::v1::{Collection, Schema};
 use antiphon_store::{CatalogStore, CollectionUid, StoreError, StoreErrorKind, UpdateError};
 
+use crate::embed::Embedders;
 use crate::validate::{Updated, updated};
 
 /// Deleted collections that the catalog remembers, so that nodes delete what is left of them.
@@ -144,17 +145,17 @@ impl Collections {
         Ok(collection)
     }
 
-    /// Makes a collection what is wanted of it.
+    /// Makes a collection what is wanted of it. Its vector fields may name these embedders.
     ///
     /// # Errors
     /// COLLECTION_NOT_FOUND; SCHEMA_CONFLICT, SCHEMA_INVALID; STORE_UNAVAILABLE.
-    pub async fn update(&self, wanted: &Collection) -> Result<Arc<Resolved>, ApiError> {
+    pub async fn update(&self, wanted: &Collection, embedders: &Embedders) -> Result<Arc<Resolved>, ApiError> {
         let outcome = self.store.update(|catalog| {
             let uid = find(catalog, &wanted.name).ok_or_else(|| not_found(&wanted.name))?.uid.clone();
             let mut next = catalog.clone();
             for entry in &mut next.collections {
                 if let Some(current) = entry.collection.as_mut().filter(|found| found.uid == uid) {
-                    let Updated { collection, adds_fields } = updated(current, wanted)?;
+                    let Updated { collection, adds_fields } = updated(current, wanted, embedders)?;
                     *current = collection;
                     entry.schema_version += u32::from(adds_fields);
                 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::embed::Embedders;
 use crate::page::PageLaw;
 
 /// Settings of a coordinator; [`CoordinatorConfig::default`] gives those of a release.
@@ -17,6 +18,8 @@ pub struct CoordinatorConfig {
     pub default_timeout: Duration,
     /// How old the coordinator's catalog may be.
     pub catalog_interval: Duration,
+    /// What makes vectors of texts. Without any, the services that need one are not there.
+    pub embedders: Embedders,
 }
 
 impl Default for CoordinatorConfig {
@@ -27,6 +30,7 @@ impl Default for CoordinatorConfig {
             max_response_bytes: 4 << 20,
             default_timeout: Duration::from_secs(30),
             catalog_interval: Duration::from_secs(1),
+            embedders: Embedders::default(),
         }
     }
 }

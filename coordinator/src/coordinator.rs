@@ -40,6 +40,11 @@ impl Coordinator {
         Ok(Arc::new(Self { config, collections, cluster, follower }))
     }
 
+    /// Whether there is any embedder, and so the services that need one.
+    pub fn has_embedders(&self) -> bool {
+        !self.config.embedders.is_empty()
+    }
+
     pub(crate) fn deadline<T>(&self, request: &Request<T>) -> Deadline {
         Deadline::of(request.metadata(), self.config.default_timeout)
     }

@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod collections;
 pub mod config;
 pub mod coordinator;
+pub mod embed;
 pub mod fusion;
 pub mod page;
 pub mod search;

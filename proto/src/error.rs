@@ -88,6 +88,8 @@ reasons! {
     ShardUnavailable = "SHARD_UNAVAILABLE", Unavailable, true;
     /// Retry: the object store does not answer. A write may or may not have happened.
     StoreUnavailable = "STORE_UNAVAILABLE", Unavailable, true;
+    /// Retry: the text could not be embedded, and nothing was searched or written.
+    EmbedderUnavailable = "EMBEDDER_UNAVAILABLE", Unavailable, true;
     /// Retry elsewhere: the server is stopping.
     ShuttingDown = "SHUTTING_DOWN", Unavailable, true;
     /// Retry with more time. A write may or may not have happened.

@@ -36,3 +36,6 @@ pub mod vector;
 
 /// Descriptors of the public API, for reflection: a serialized `google.protobuf.FileDescriptorSet`.
 pub const PUBLIC_DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/public.bin"));
+
+/// The same with the services that need an embedder.
+pub const EMBEDDING_DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/public_embedding.bin"));

@@ -5,7 +5,9 @@ use antiphon_proto::v1::cluster_service_client::ClusterServiceClient;
 use antiphon_proto::v1::collection_service_client::CollectionServiceClient;
 use antiphon_proto::v1::document_service_client::DocumentServiceClient;
 use antiphon_proto::v1::hybrid_search_service_client::HybridSearchServiceClient;
+use antiphon_proto::v1::hybrid_text_search_service_client::HybridTextSearchServiceClient;
 use antiphon_proto::v1::keyword_search_service_client::KeywordSearchServiceClient;
+use antiphon_proto::v1::text_search_service_client::TextSearchServiceClient;
 use antiphon_proto::v1::vector_search_service_client::VectorSearchServiceClient;
 use antiphon_proto::v1::*;
 use tonic::Status;
@@ -19,6 +21,8 @@ pub struct Client {
     pub vector: VectorSearchServiceClient<Channel>,
     pub keyword: KeywordSearchServiceClient<Channel>,
     pub hybrid: HybridSearchServiceClient<Channel>,
+    pub text: TextSearchServiceClient<Channel>,
+    pub hybrid_text: HybridTextSearchServiceClient<Channel>,
     pub cluster: ClusterServiceClient<Channel>,
 }
 
@@ -50,6 +54,8 @@ impl Client {
             vector: VectorSearchServiceClient::new(channel.clone()).max_decoding_message_size(MOST),
             keyword: KeywordSearchServiceClient::new(channel.clone()).max_decoding_message_size(MOST),
             hybrid: HybridSearchServiceClient::new(channel.clone()).max_decoding_message_size(MOST),
+            text: TextSearchServiceClient::new(channel.clone()).max_decoding_message_size(MOST),
+            hybrid_text: HybridTextSearchServiceClient::new(channel.clone()).max_decoding_message_size(MOST),
             cluster: ClusterServiceClient::new(channel),
         }
     }
@@ -97,6 +103,14 @@ impl Client {
 
     pub async fn search_hybrid(&self, request: SearchHybridRequest) -> Result<SearchResponse, Status> {
         Ok(self.hybrid.clone().search_hybrid(request).await?.into_inner())
+    }
+
+    pub async fn search_text(&self, request: SearchTextRequest) -> Result<SearchResponse, Status> {
+        Ok(self.text.clone().search_text(request).await?.into_inner())
+    }
+
+    pub async fn search_hybrid_text(&self, request: SearchHybridTextRequest) -> Result<SearchResponse, Status> {
+        Ok(self.hybrid_text.clone().search_hybrid_text(request).await?.into_inner())
     }
 
     pub async fn describe_cluster(&self) -> Result<DescribeClusterResponse, Status> {

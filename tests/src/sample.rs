@@ -57,6 +57,14 @@ pub fn hybrid_search(values: &[f32], words: &str, options: SearchOptions) -> Sea
     }
 }
 
+pub fn text_search(words: &str, options: SearchOptions) -> SearchTextRequest {
+    SearchTextRequest { text: words.into(), options: Some(options), ..SearchTextRequest::default() }
+}
+
+pub fn hybrid_text_search(words: &str, options: SearchOptions) -> SearchHybridTextRequest {
+    SearchHybridTextRequest { text: words.into(), options: Some(options), ..SearchHybridTextRequest::default() }
+}
+
 /// The keys of an answer, in order.
 pub fn keys(response: &SearchResponse) -> Vec<&str> {
     response.matches.iter().map(|found| found.key.as_str()).collect()

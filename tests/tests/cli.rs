@@ -423,3 +423,50 @@ async fn collections_are_updated_and_aliases_move() {
     setup.succeeds(&["alias", "delete", "live"]);
     setup.fails(&["search", "--collection", "live", "red"]);
 }
+
+/// A collection whose vectors the server makes: created, filled and searched without a vector being sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_makes_vectors_of_texts() {
+    let folder = antiphon_tests::models::folder("model2vec");
+    let cluster = ClusterBuilder::serve(1).set("embedders.made.kind", "static");
+    let cluster = cluster.set("embedders.made.path", folder.display()).start().await;
+    let setup = Setup { cluster, folder: tempfile::tempdir().unwrap() };
+    let create = ["collection", "create", "repairs", "--vector", "v:8", "--text", "title:en", "--text", "body:en"];
+    setup.succeeds(&[&create[..], &["--embedder", "v=made:body"]].concat());
+    assert!(setup.succeeds(&["collection", "show", "repairs"]).contains("--embedder v=made:body"));
+    let path = setup.folder.path().join("docs.jsonl");
+    let lines = r#"{"key":"wheel","fields":{"title":"bread","body":"bicycle wheel"}}
+{"key":"loaf","fields":{"title":"x","body":"dough and flour"}}
+"#;
+    std::fs::write(&path, lines).unwrap();
+    assert_eq!(setup.run(&["import", "-c", "repairs", "--quiet", path.to_str().unwrap()]).code, 0);
+    let first = |args: &[&str]| {
+        let answer = setup.succeeds(&[&["search", "-c", "repairs", "--json", "bread"], args].concat());
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        answer["matches"][0]["key"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(first(&["--embed-only", "--vector-field", "v"]), "loaf");
+    assert_eq!(first(&["--embed", "--fusion", "rrf", "--text-field", "title"]), "wheel");
+    assert_eq!(first(&[]), "wheel");
+    let status = setup.succeeds(&["status"]);
+    assert!(status.contains("made") && status.contains("static") && status.contains("model2vec"), "{status}");
+    let status: serde_json::Value = serde_json::from_str(&setup.succeeds(&["status", "--json"])).unwrap();
+    assert_eq!(status["embedders"], json!([{"name": "made", "kind": "static", "model": "model2vec", "dimensions": 8}]));
+    assert!(setup.fails(&["search", "-c", "repairs", "--embed", " "]).contains("QUERY_EMPTY"));
+    assert!(
+        setup.fails(&["collection", "create", "c", "--vector", "v:9", "--embedder", "v=made"]).contains("8 dimensions")
+    );
+    assert!(
+        setup.fails(&["collection", "create", "c", "--vector", "v:8", "--embedder", "w=made"]).contains("--embedder w")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_embedder_that_cannot_start_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = ["--set", "embedders.made.kind=static", "--set", "embedders.made.path=/nowhere"];
+    let data = folder.path().to_str().unwrap();
+    let ended = run(None, &[&["serve", "--listen", "127.0.0.1:0", "--data", data], &set[..]].concat(), b"");
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.stderr.contains("the embedder made cannot start: /nowhere holds no weights"), "{ended:?}");
+}

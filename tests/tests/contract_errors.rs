@@ -146,6 +146,7 @@ async fn every_fault_of_a_collection_is_named() {
                 metric: 77,
                 element_type: 4,
                 hnsw: Some(Hnsw { connectivity: 3, expansion_add: u32::MAX, expansion_search: 1 }),
+                ..VectorField::default()
             }],
             texts: vec![TextField { name: "v".into(), analyzer: "klingon".into(), boost: f32::NAN }],
             key_case: -1,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use antiphon_coordinator::services;
 use antiphon_tests::cluster::ClusterBuilder;
+use antiphon_tests::models;
 use antiphon_tests::raw::Raw;
 use prost::Message;
 use prost_types::{DescriptorProto, FileDescriptorProto};
@@ -20,8 +21,11 @@ use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse
 const VERSIONS: [&str; 2] = ["v1", "v1alpha"];
 
 /// The services that a version of reflection must list; the other version it may list or not.
-fn expected(version: &str) -> BTreeSet<String> {
+fn expected(version: &str, with_embedder: bool) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = services::NAMES.iter().map(|name| (*name).to_owned()).collect();
+    if with_embedder {
+        names.extend(services::EMBEDDING_NAMES.iter().map(|name| (*name).to_owned()));
+    }
     names.extend(["grpc.health.v1.Health".to_owned(), reflection(version)]);
     names
 }
@@ -86,9 +90,23 @@ fn refers_to<'a>(message: &'a DescriptorProto, names: &mut Vec<&'a str>) {
     message.nested_type.iter().for_each(|inner| refers_to(inner, names));
 }
 
+fn with_embedder() -> ClusterBuilder {
+    let folder = models::folder("model2vec");
+    ClusterBuilder::serve(1).set("embedders.made.kind", "static").set("embedders.made.path", folder.display())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn reflection_and_health_tell_what_is_served() {
-    let cluster = ClusterBuilder::serve(1).start().await;
+    tell_what_is_served(ClusterBuilder::serve(1), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_an_embedder_more_is_served_and_told() {
+    tell_what_is_served(with_embedder(), true).await;
+}
+
+async fn tell_what_is_served(cluster: ClusterBuilder, embeds: bool) {
+    let cluster = cluster.start().await;
     let raw = Raw::connect(cluster.serves[0].url()).await;
     for version in VERSIONS {
         match ask(&raw, version, MessageRequest::ListServices(String::new())).await {
@@ -98,11 +116,11 @@ async fn reflection_and_health_tell_what_is_served() {
                 assert_eq!(names.len(), distinct.len(), "{version}: {names:?}");
                 let other = VERSIONS.into_iter().find(|other| *other != version).unwrap();
                 distinct.remove(&reflection(other));
-                assert_eq!(distinct, expected(version), "{version}");
+                assert_eq!(distinct, expected(version, embeds), "{version}");
             }
             other => panic!("{version}: {other:?}"),
         }
-        for service in expected(version) {
+        for service in expected(version, embeds) {
             let files = closure(&raw, version, &service).await;
             let defined: BTreeSet<String> = files.values().flat_map(types).collect();
             let mut referred = Vec::new();
@@ -117,10 +135,9 @@ async fn reflection_and_health_tell_what_is_served() {
             }
             assert!(files.keys().all(|name| !name.contains("internal") && !name.contains("store")), "{service}");
         }
-        for unknown in
-            ["antiphon.internal.v1.NodeService", "antiphon.store.v1.Catalog", "antiphon.v1.TextSearchService", "", "x"]
-        {
-            let answer = ask(&raw, version, MessageRequest::FileContainingSymbol(unknown.to_owned())).await;
+        let absent = if embeds { &[][..] } else { &services::EMBEDDING_NAMES };
+        for unknown in ["antiphon.internal.v1.NodeService", "antiphon.store.v1.Catalog", "", "x"].iter().chain(absent) {
+            let answer = ask(&raw, version, MessageRequest::FileContainingSymbol((*unknown).to_owned())).await;
             assert_eq!(answer, Err(Code::NotFound as i32), "{version} {unknown}");
         }
     }
@@ -134,15 +151,18 @@ async fn reflection_and_health_tell_what_is_served() {
     for service in services::NAMES.iter().chain(&[""]) {
         assert_eq!(check(service).await, (Some(ServingStatus::Serving), Code::Ok), "{service:?}");
     }
-    assert_eq!(check("antiphon.v1.TextSearchService").await, (None, Code::NotFound));
+    for service in services::EMBEDDING_NAMES {
+        let wanted = if embeds { (Some(ServingStatus::Serving), Code::Ok) } else { (None, Code::NotFound) };
+        assert_eq!(check(service).await, wanted, "{service}");
+    }
 }
 
 /// Every method that reflection lists is there: an empty message gets an answer or an error of the contract.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_method_listed_is_served() {
-    let cluster = ClusterBuilder::serve(1).start().await;
+    let cluster = with_embedder().start().await;
     let raw = Raw::connect(cluster.serves[0].url()).await;
-    for service in services::NAMES {
+    for service in services::NAMES.iter().chain(&services::EMBEDDING_NAMES) {
         let files = closure(&raw, "v1", service).await;
         let (package, short) = service.rsplit_once('.').unwrap();
         let mut of_package = files.values().filter(|file| file.package() == package).flat_map(|file| &file.service);

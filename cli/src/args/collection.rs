@@ -56,6 +56,11 @@ pub(crate) struct CreateArgs {
     /// graph's element float32, float16 or bfloat16 (default). May be given several times.
     #[arg(long = "vector", value_name = "SPEC", value_parser = parse_vector_field)]
     pub(crate) vectors: Vec<v1::VectorField>,
+    /// The embedder of a vector field, as field=embedder or field=embedder:text-field,text-field…: the server makes the vectors
+    /// of these text fields (all if none is named) for documents that come without one, and of query texts. May be given
+    /// several times.
+    #[arg(long = "embedder", value_name = "SPEC", value_parser = parse_embedder)]
+    pub(crate) embedders: Vec<EmbedderSpec>,
     /// A text field, as name[:analyzer[:boost]]. The analyzer is standard (default), en, ru, zh, exact and others. May be
     /// given several times.
     #[arg(long = "text", value_name = "SPEC", value_parser = parse_text_field)]
@@ -76,6 +81,9 @@ pub(crate) struct UpdateArgs {
     /// A text field to add, or one that is there with another boost, as in create. May be given several times.
     #[arg(long = "text", value_name = "SPEC", value_parser = parse_text_field)]
     pub(crate) texts: Vec<v1::TextField>,
+    /// The embedder of a vector field that has none yet, as in create. May be given several times.
+    #[arg(long = "embedder", value_name = "SPEC", value_parser = parse_embedder)]
+    pub(crate) embedders: Vec<EmbedderSpec>,
     /// How many candidates the graph of a vector field keeps while it is searched, as name:number from 16 to 4096. May be
     /// given several times.
     #[arg(long = "expansion-search", value_name = "SPEC", value_parser = parse_expansion)]
@@ -87,6 +95,31 @@ pub(crate) fn parse_expansion(spec: &str) -> Result<(String, u32), String> {
     let fault = || format!("`{spec}` is not a name and a number, as in meaning:512");
     let (name, number) = spec.split_once(':').ok_or_else(fault)?;
     Ok((name.to_owned(), number.parse().map_err(|_| fault())?))
+}
+
+/// Which embedder makes the vectors of a field, of which text fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EmbedderSpec {
+    /// The vector field.
+    pub(crate) field: String,
+    /// The embedder's name at the server.
+    pub(crate) embedder: String,
+    /// The text fields; empty means all.
+    pub(crate) texts: Vec<String>,
+}
+
+/// `field=embedder[:text-field,text-field…]`.
+pub(crate) fn parse_embedder(spec: &str) -> Result<EmbedderSpec, String> {
+    let (field, rest) = spec.split_once('=').ok_or("needs a vector field and an embedder, as in meaning=minilm")?;
+    let field = part(Some(field), "a vector field before the `=`")?.to_owned();
+    let (embedder, texts) = match rest.split_once(':') {
+        Some((embedder, texts)) => (embedder, texts.split(',').map(str::to_owned).collect()),
+        None => (rest, Vec::new()),
+    };
+    if texts.iter().any(String::is_empty) {
+        return Err("has a text field without a name after the `:`".to_owned());
+    }
+    Ok(EmbedderSpec { field, embedder: part(Some(embedder), "an embedder after the `=`")?.to_owned(), texts })
 }
 
 /// `name:dimensions[:metric[:element]]`.
@@ -119,6 +152,8 @@ pub(crate) fn parse_vector_field(spec: &str) -> Result<v1::VectorField, String> 
         metric: metric.into(),
         element_type: element_type.into(),
         hnsw: None,
+        embedder: String::new(),
+        embed_fields: Vec::new(),
     })
 }
 
@@ -176,6 +211,20 @@ mod tests {
             ("body:8:dot:float32:x", "too much"),
         ] {
             assert!(parse_vector_field(spec).expect_err(spec).contains(words), "{spec}");
+        }
+    }
+
+    #[test]
+    fn embedders_name_a_field_a_model_and_perhaps_texts() {
+        let spec = |texts: &[&str]| EmbedderSpec {
+            field: "meaning".to_owned(),
+            embedder: "minilm".to_owned(),
+            texts: texts.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        assert_eq!(parse_embedder("meaning=minilm"), Ok(spec(&[])));
+        assert_eq!(parse_embedder("meaning=minilm:title,body"), Ok(spec(&["title", "body"])));
+        for wrong in ["", "meaning", "=minilm", "meaning=", "meaning=:title", "meaning=minilm:", "meaning=minilm:a,"] {
+            assert!(parse_embedder(wrong).is_err(), "{wrong}");
         }
     }
 

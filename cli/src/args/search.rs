@@ -9,6 +9,8 @@ use super::ConnectionArgs;
 
 /// `antiphon search`.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
+#[command(group = clap::ArgGroup::new("by_vector").args(["vector", "embed", "embed_only"]))]
 pub(crate) struct SearchArgs {
     /// Words to search for.
     #[arg(value_name = "TEXT", required_unless_present = "vector")]
@@ -19,8 +21,14 @@ pub(crate) struct SearchArgs {
     /// A file that holds the query's vector as a JSON list of numbers; - means standard input.
     #[arg(long, value_name = "FILE")]
     pub(crate) vector: Option<PathBuf>,
+    /// Search by the meaning of the text as well: the server makes its vector.
+    #[arg(long, requires = "text", conflicts_with = "vector")]
+    pub(crate) embed: bool,
+    /// Search by the meaning of the text alone, not by its words.
+    #[arg(long, requires = "text", conflicts_with_all = ["vector", "embed", "fusion", "text_fields", "all_words"])]
+    pub(crate) embed_only: bool,
     /// The vector field to search; may be left out where there is only one.
-    #[arg(long, value_name = "NAME", requires = "vector")]
+    #[arg(long, value_name = "NAME", requires = "by_vector")]
     pub(crate) vector_field: Option<String>,
     /// A text field to search; all if left out. May be given several times.
     #[arg(long = "text-field", value_name = "NAME", requires = "text")]
@@ -40,8 +48,8 @@ pub(crate) struct SearchArgs {
     /// Instead of a page: how many matches to leave out.
     #[arg(long, value_name = "N")]
     pub(crate) skip: Option<u32>,
-    /// How to make one ranking of two, where there are a text and a vector.
-    #[arg(long, value_enum, value_name = "METHOD", requires = "text", requires = "vector")]
+    /// How to make one ranking of two, where words and a vector are searched for.
+    #[arg(long, value_enum, value_name = "METHOD", requires = "text", requires = "by_vector")]
     pub(crate) fusion: Option<FusionArg>,
     /// Compare with every vector rather than ask the graph.
     #[arg(long)]

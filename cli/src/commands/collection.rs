@@ -6,7 +6,7 @@ use antiphon_proto::v1;
 use antiphon_proto::v1::collection_service_client::CollectionServiceClient;
 use tonic::transport::Channel;
 
-use crate::args::{CollectionArgs, CollectionCommand, ConnectionArgs, CreateArgs, UpdateArgs};
+use crate::args::{CollectionArgs, CollectionCommand, ConnectionArgs, CreateArgs, EmbedderSpec, UpdateArgs};
 use crate::client;
 use crate::failure::Failure;
 use crate::output::{CollectionJson, Table, bytes, count, plain, print, print_json};
@@ -78,7 +78,9 @@ async fn create(
     connection: &ConnectionArgs,
 ) -> Result<v1::Collection, Failure> {
     let key_case = if args.case_sensitive { v1::KeyCase::CaseSensitive } else { v1::KeyCase::CaseInsensitive };
-    let schema = v1::Schema { vectors: args.vectors.clone(), texts: args.texts.clone(), key_case: key_case.into() };
+    let mut vectors = args.vectors.clone();
+    set_embedders(&mut vectors, &args.embedders)?;
+    let schema = v1::Schema { vectors, texts: args.texts.clone(), key_case: key_case.into() };
     let collection = v1::Collection {
         name: args.name.clone(),
         schema: Some(schema),
@@ -107,12 +109,28 @@ fn changed(mut collection: v1::Collection, changes: &UpdateArgs) -> Result<v1::C
             None => schema.texts.push(field.clone()),
         }
     }
+    set_embedders(&mut schema.vectors, &changes.embedders)?;
     for (name, number) in &changes.expansions {
         let field = schema.vectors.iter_mut().find(|held| held.name == *name);
         let field = field.ok_or_else(|| Failure::new(format!("there is no vector field `{name}`")))?;
         field.hnsw.get_or_insert_default().expansion_search = *number;
     }
     Ok(collection)
+}
+
+/// Gives vector fields their embedders.
+fn set_embedders(fields: &mut [v1::VectorField], specs: &[EmbedderSpec]) -> Result<(), Failure> {
+    for spec in specs {
+        let field = fields.iter_mut().find(|field| field.name == spec.field && field.embedder.is_empty());
+        let Some(field) = field else {
+            let words =
+                format!("--embedder {}=…: there is no such vector field, or it has an embedder already", spec.field);
+            return Err(Failure::new(words));
+        };
+        field.embedder.clone_from(&spec.embedder);
+        field.embed_fields.clone_from(&spec.texts);
+    }
+    Ok(())
 }
 
 async fn get(

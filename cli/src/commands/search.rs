@@ -1,11 +1,13 @@
-//! `antiphon search`: by keywords, by a vector, or by both.
+//! `antiphon search`: by keywords, by a vector, or by both; the vector may be the server's to make.
 
 use std::io::Read as _;
 use std::path::Path;
 
 use antiphon_proto::v1;
 use antiphon_proto::v1::hybrid_search_service_client::HybridSearchServiceClient;
+use antiphon_proto::v1::hybrid_text_search_service_client::HybridTextSearchServiceClient;
 use antiphon_proto::v1::keyword_search_service_client::KeywordSearchServiceClient;
+use antiphon_proto::v1::text_search_service_client::TextSearchServiceClient;
 use antiphon_proto::v1::vector_search_service_client::VectorSearchServiceClient;
 use antiphon_proto::vector;
 
@@ -35,17 +37,29 @@ pub(crate) async fn run(args: &SearchArgs) -> Result<(), Failure> {
     });
     let connection = &args.connection;
     let channel = client::connect(connection).await?;
+    let vector_field = args.vector_field.clone().unwrap_or_default();
+    let fusion = args.fusion.map(|fusion| v1::Fusion { method: fusion.method().into(), ..v1::Fusion::default() });
     let answer = match (args.text.is_some(), vector) {
+        _ if args.embed_only => {
+            let message = v1::SearchTextRequest { text: text.clone(), vector_field, options };
+            let mut client = TextSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
+            client.search_text(client::request(message, connection)).await
+        }
+        _ if args.embed => {
+            let text_fields = args.text_fields.clone();
+            let message =
+                v1::SearchHybridTextRequest { text: text.clone(), vector_field, text_fields, keyword, fusion, options };
+            let mut client = HybridTextSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
+            client.search_hybrid_text(client::request(message, connection)).await
+        }
         (true, Some(vector)) => {
             let message = v1::SearchHybridRequest {
                 vector: Some(vector),
-                vector_field: args.vector_field.clone().unwrap_or_default(),
+                vector_field,
                 text: text.clone(),
                 text_fields: args.text_fields.clone(),
                 keyword,
-                fusion: args
-                    .fusion
-                    .map(|fusion| v1::Fusion { method: fusion.method().into(), ..v1::Fusion::default() }),
+                fusion,
                 options,
                 ..v1::SearchHybridRequest::default()
             };
@@ -53,7 +67,6 @@ pub(crate) async fn run(args: &SearchArgs) -> Result<(), Failure> {
             client.search_hybrid(client::request(message, connection)).await
         }
         (false, Some(vector)) => {
-            let vector_field = args.vector_field.clone().unwrap_or_default();
             let message = v1::SearchVectorRequest {
                 vector: Some(vector),
                 vector_field,

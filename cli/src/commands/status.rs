@@ -65,7 +65,12 @@ fn words(address: &str, cluster: &v1::DescribeClusterResponse, collections: &[v1
         }
     }
     let mut out = format!("{address} runs antiphon {}\n", plain(&cluster.version));
-    for table in [nodes, collection::table(collections), shards] {
+    let mut embedders = Table::new(&["embedder", "kind", "model", "#dimensions"]);
+    for embedder in &cluster.embedders {
+        let dimensions = embedder.dimensions.to_string();
+        embedders.row([embedder.name.clone(), embedder.kind.clone(), embedder.model.clone(), dimensions]);
+    }
+    for table in [nodes, embedders, collection::table(collections), shards] {
         if !table.is_empty() {
             out.push('\n');
             out.push_str(&table.render(0));
@@ -131,6 +136,9 @@ fn json(cluster: &v1::DescribeClusterResponse, collections: &[v1::Collection]) -
             "collection": shard.collection, "shard": shard.shard,
             "replicas": shard.replicas.iter().map(replica).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
+        "embedders": cluster.embedders.iter().map(|embedder| json!({
+            "name": embedder.name, "kind": embedder.kind, "model": embedder.model, "dimensions": embedder.dimensions,
+        })).collect::<Vec<_>>(),
         "collections": collections.iter().map(CollectionJson::from).collect::<Vec<_>>(),
         "problems": problems(cluster),
     })
@@ -163,6 +171,7 @@ mod tests {
                 shard(2, vec![replica(true, "", &["01AB"])]),
             ],
             version: "1".to_owned(),
+            embedders: vec![v1::Embedder { name: "m".into(), kind: "static".into(), ..v1::Embedder::default() }],
         };
         assert_eq!(
             problems(&cluster),
@@ -174,6 +183,7 @@ mod tests {
             ]
         );
         assert!(words("http://x", &cluster, &[]).contains("Problem: shard 2"));
+        assert!(words("http://x", &cluster, &[]).contains("embedder"));
         assert!(words("http://x", &v1::DescribeClusterResponse::default(), &[]).contains("No problems."));
     }
 }

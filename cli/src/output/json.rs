@@ -70,6 +70,10 @@ struct VectorFieldJson<'a> {
     dimensions: u32,
     metric: &'static str,
     element: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    embedder: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    embed_fields: &'a [String],
 }
 
 #[derive(Debug, Serialize)]
@@ -117,6 +121,8 @@ impl<'a> From<&'a v1::VectorField> for VectorFieldJson<'a> {
                 v1::ElementType::Float16 => "float16",
                 v1::ElementType::Unspecified | v1::ElementType::Bfloat16 => "bfloat16",
             },
+            embedder: &field.embedder,
+            embed_fields: &field.embed_fields,
         }
     }
 }
@@ -140,9 +146,17 @@ impl CollectionJson<'_> {
             .vectors
             .iter()
             .map(|field| format!("--vector {}:{}:{}:{}", field.name, field.dimensions, field.metric, field.element));
+        let embedders = self.vectors.iter().filter(|field| !field.embedder.is_empty()).map(|field| {
+            let texts = if field.embed_fields.is_empty() {
+                String::new()
+            } else {
+                format!(":{}", field.embed_fields.join(","))
+            };
+            format!("--embedder {}={}{texts}", field.name, field.embedder)
+        });
         let texts = self.texts.iter().map(|field| format!("--text {}:{}:{}", field.name, field.analyzer, field.boost));
         let case = self.case_sensitive.then(|| "--case-sensitive".to_owned());
-        vectors.chain(texts).chain(case).collect()
+        vectors.chain(embedders).chain(texts).chain(case).collect()
     }
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use antiphon_coordinator::{Cluster, Coordinator, NodeClient, NodeHandle, services};
-use antiphon_proto::PUBLIC_DESCRIPTORS;
+use antiphon_proto::{EMBEDDING_DESCRIPTORS, PUBLIC_DESCRIPTORS};
 use tonic::server::NamedService;
 use tonic::service::{Routes, RoutesBuilder};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
+use super::embedders::start_embedders;
 use super::listen::Port;
 use super::{coordinator_config, open_store};
 use crate::failure::Failure;
@@ -18,6 +19,7 @@ use crate::settings::Settings;
 pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
     let port = Port::bind(settings.listen).await?;
     let store = open_store(&settings.store).await?;
+    let embedders = start_embedders(&settings).await?;
     let nodes = settings
         .nodes
         .iter()
@@ -27,7 +29,7 @@ pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
             Ok(NodeHandle { address: address.clone(), client })
         })
         .collect::<Result<_, Failure>>()?;
-    let coordinator = Coordinator::start(coordinator_config(&settings), store, Cluster::new(nodes))
+    let coordinator = Coordinator::start(coordinator_config(&settings, embedders), store, Cluster::new(nodes))
         .await
         .map_err(|error| Failure::of("the coordinator cannot start", &error))?;
     tracing::info!(store = settings.store, nodes = settings.nodes.len(), "serving");
@@ -37,9 +39,10 @@ pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
 
 /// The public API with health and reflection.
 pub(super) async fn public_routes(coordinator: &Arc<Coordinator>) -> Result<(Routes, Health), Failure> {
+    let descriptors = if coordinator.has_embedders() { EMBEDDING_DESCRIPTORS } else { PUBLIC_DESCRIPTORS };
     let reflection = || {
         tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(PUBLIC_DESCRIPTORS)
+            .register_encoded_file_descriptor_set(descriptors)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
             .include_reflection_service(false)
             .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
@@ -47,7 +50,7 @@ pub(super) async fn public_routes(coordinator: &Arc<Coordinator>) -> Result<(Rou
     };
     let failed = |error| Failure::of("reflection", &error);
     let (v1, v1alpha) = (reflection().build_v1().map_err(failed)?, reflection().build_v1alpha().map_err(failed)?);
-    let (health, health_service) = Health::new(&services::NAMES).await;
+    let (health, health_service) = Health::new(&services::names(coordinator)).await;
     let mut routes = RoutesBuilder::from(services::routes(coordinator));
     routes.add_service(v1).add_service(v1alpha).add_service(health_service);
     Ok((routes.routes(), health))

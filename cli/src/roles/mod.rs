@@ -1,6 +1,7 @@
 //! The server roles: what a process of each consists of.
 
 mod coordinator;
+mod embedders;
 mod listen;
 mod node;
 mod serve;
@@ -12,6 +13,7 @@ pub(crate) use serve::serve;
 use std::time::Duration;
 
 use antiphon_coordinator::CoordinatorConfig;
+use antiphon_coordinator::embed::Embedders;
 use antiphon_coordinator::page::PageLaw;
 use antiphon_node::NodeConfig;
 use antiphon_node::config::{MergingConfig, SealingConfig};
@@ -53,13 +55,14 @@ fn node_config(settings: &Settings) -> NodeConfig {
     }
 }
 
-fn coordinator_config(settings: &Settings) -> CoordinatorConfig {
+fn coordinator_config(settings: &Settings, embedders: Embedders) -> CoordinatorConfig {
     let limits = &settings.limits;
     CoordinatorConfig {
         law: PageLaw { max_result_window: limits.max_result_window, max_page_size: limits.max_page_size },
         max_message_bytes: limits.max_message_bytes as usize,
         max_response_bytes: limits.max_response_bytes as usize,
         default_timeout: Duration::from_millis(limits.default_timeout_ms),
+        embedders,
         ..CoordinatorConfig::default()
     }
 }

@@ -65,6 +65,8 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
         rules.hold("logging.filter", &settings.logging.filter, false, &format!("is no filter: {error}"));
     }
 
+    check_embedders(settings, &mut rules);
+
     let id = &settings.id;
     let id_is_good = !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_graphic());
     rules.hold("id", id, id_is_good, "must have 1 to 64 visible ASCII characters");
@@ -81,6 +83,30 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
     }
     if role == Role::Coordinator && settings.nodes.is_empty() {
         rules.missing("nodes", "must name at least one node for this role");
+    }
+}
+
+/// Names and settings of embedders.
+fn check_embedders(settings: &Settings, rules: &mut Rules<'_>) {
+    for (name, embedder) in &settings.embedders {
+        let is_name = (1..=64).contains(&name.len())
+            && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'));
+        if !is_name {
+            rules.missing("embedders", &format!("the name {name:?} is not of the form [a-z0-9_-]{{1,64}}"));
+        }
+        for (key, words) in embedder.faults() {
+            rules.missing(&format!("embedders.{name}.{key}"), &words);
+        }
+        // A password in a URL would be shown by --print-config.
+        if !embedder.base_url.is_empty() {
+            let key = format!("embedders.{name}.base_url");
+            match Url::parse(&embedder.base_url) {
+                Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+                    rules.missing(&key, "must hold no user and no password; see api_key_file and api_key_env");
+                }
+                _ => rules.url(&key, &embedder.base_url, &["http", "https"]),
+            }
+        }
     }
 }
 

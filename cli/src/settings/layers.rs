@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{Role, Settings, check, is_table, paths, variable};
+use super::{Embedder, NAMED_TABLES, Role, Settings, check, is_table, paths, variable};
 use crate::args::{LoggingArgs, ServerArgs};
 use crate::failure::Failure;
 
@@ -53,6 +53,13 @@ pub(super) fn load_with(
         layers.add_file(path);
     }
     for path in paths() {
+        let name = variable(&path);
+        if let Some(text) = environment(&name) {
+            layers.set_text(&defaults, &path, &text, &name);
+        }
+    }
+    layers.name_embedders(args, environment);
+    for path in layers.named_paths() {
         let name = variable(&path);
         if let Some(text) = environment(&name) {
             layers.set_text(&defaults, &path, &text, &name);
@@ -105,6 +112,19 @@ impl Layers {
         };
         for (key, value) in table {
             match value {
+                Value::Table(named) if key == NAMED_TABLES => {
+                    for (embedder, value) in named {
+                        let path = format!("{NAMED_TABLES}.{embedder}");
+                        let Value::Table(inner) = value else {
+                            self.fault(&path, format!("is no table (from {name})"));
+                            continue;
+                        };
+                        self.name_embedder(&embedder);
+                        for (inner_key, value) in inner {
+                            self.set(&format!("{path}.{inner_key}"), value, &name);
+                        }
+                    }
+                }
                 Value::Table(inner) if is_table(&key) => {
                     for (inner_key, value) in inner {
                         self.set(&format!("{key}.{inner_key}"), value, &name);
@@ -115,9 +135,34 @@ impl Layers {
         }
     }
 
+    /// Makes a table for an embedder, so that one without any key is not overlooked.
+    fn name_embedder(&mut self, embedder: &str) {
+        if let Some(Value::Table(named)) = self.tree.get_mut(NAMED_TABLES) {
+            named.entry(embedder).or_insert_with(|| Value::Table(Table::new()));
+        }
+    }
+
+    /// Tables for the embedders that the environment and `--set` name.
+    fn name_embedders(&mut self, args: &ServerArgs, environment: &dyn Fn(&str) -> Option<String>) {
+        let listed = environment(&variable(NAMED_TABLES)).unwrap_or_default();
+        let set = args.set.iter().filter_map(|pair| Some(named(pair.split_once('=')?.0.trim())?.0));
+        let listed = listed.split(',').map(str::trim).filter(|name| !name.is_empty());
+        for name in listed.chain(set) {
+            self.name_embedder(name);
+        }
+    }
+
+    /// The dotted paths of the embedders' keys.
+    fn named_paths(&self) -> Vec<String> {
+        let Some(Value::Table(named)) = self.tree.get(NAMED_TABLES) else { return Vec::new() };
+        let of = |name| Embedder::KEYS.iter().map(move |(key, _)| format!("{NAMED_TABLES}.{name}.{key}"));
+        named.keys().flat_map(of).collect()
+    }
+
     /// Sets a key from text, read as the type of its default.
     fn set_text(&mut self, defaults: &Table, path: &str, text: &str, origin: &str) {
-        let value = match get(defaults, path) {
+        let of_embedder = named(path).and_then(|(_, key)| Table::try_from(Embedder::default()).ok()?.remove(key));
+        let value = match of_embedder.as_ref().or_else(|| get(defaults, path)) {
             Some(Value::Integer(_)) => text.parse().map(Value::Integer).map_err(|_| "a whole number"),
             Some(Value::Float(_)) => text.parse().map(Value::Float).map_err(|_| "a number"),
             Some(Value::Boolean(_)) => text.parse().map(Value::Boolean).map_err(|_| "true or false"),
@@ -136,6 +181,10 @@ impl Layers {
     /// Sets a key if it exists and takes the value. Tried alone, so that one fault does not hide the next.
     fn set(&mut self, path: &str, value: Value, origin: &str) {
         let alone = match path.split_once('.') {
+            Some(_) if named(path).is_some() => {
+                let (name, key) = named(path).unwrap_or_default();
+                one(NAMED_TABLES, Value::Table(one(name, Value::Table(one(key, value.clone())))))
+            }
             Some((table, key)) => Table::from_iter([(table.to_owned(), Value::Table(one(key, value.clone())))]),
             None => one(path, value.clone()),
         };
@@ -143,6 +192,15 @@ impl Layers {
             return self.fault(path, format!("{} (from {origin})", one_line(&error)));
         }
         match path.split_once('.') {
+            Some(_) if named(path).is_some() => {
+                let (name, key) = named(path).unwrap_or_default();
+                self.name_embedder(name);
+                if let Some(Value::Table(tables)) = self.tree.get_mut(NAMED_TABLES)
+                    && let Some(Value::Table(inner)) = tables.get_mut(name)
+                {
+                    inner.insert(key.to_owned(), value);
+                }
+            }
             Some((table, key)) => {
                 if let Some(Value::Table(inner)) = self.tree.get_mut(table) {
                     inner.insert(key.to_owned(), value);
@@ -154,6 +212,11 @@ impl Layers {
         }
         self.origins.insert(path.to_owned(), origin.to_owned());
     }
+}
+
+/// The name and the key of an embedder's path.
+fn named(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix(NAMED_TABLES)?.strip_prefix('.')?.rsplit_once('.')
 }
 
 fn one(key: &str, value: Value) -> Table {

@@ -123,3 +123,69 @@ fn what_is_printed_reads_back_the_same() {
     assert_eq!(load_with(Role::Serve, &args, &NO_LOGGING, &|_| None).unwrap(), settings, "{text}");
     assert!(text.contains("# ANTIPHON_LIMITS_MAX_RESULT_WINDOW\nmax_result_window = 100\n"), "{text}");
 }
+
+#[test]
+fn embedders_take_their_keys_from_every_layer() {
+    let (_folder, path) = file(
+        "[embedders.mini-lm]\nkind = 'static'\npath = '/file'\nthreads = 1\nqueue = 5\n\
+         [embedders.remote]\nkind = 'openai'\nbase_url = 'http://h:1/v1'\nmodel = 'm'\n",
+    );
+    let args = ServerArgs {
+        config: Some(path),
+        set: vec!["embedders.mini-lm.threads=3".to_owned(), "embedders.flag.kind=static".to_owned()],
+        ..ServerArgs::default()
+    };
+    let variables = environment(&[
+        ("ANTIPHON_EMBEDDERS", "env, remote"),
+        ("ANTIPHON_EMBEDDERS_MINI_LM_THREADS", "2"),
+        ("ANTIPHON_EMBEDDERS_MINI_LM_PATH", "/environment"),
+        ("ANTIPHON_EMBEDDERS_ENV_KIND", "static"),
+        ("ANTIPHON_EMBEDDERS_ENV_PATH", "/env"),
+        ("ANTIPHON_EMBEDDERS_FLAG_PATH", "/flag"),
+        ("ANTIPHON_EMBEDDERS_REMOTE_RETRIES", "7"),
+        ("ANTIPHON_EMBEDDERS_REMOTE_API_KEY_ENV", "THE_KEY"),
+    ]);
+    let settings = load_with(Role::Serve, &args, &NO_LOGGING, &variables).unwrap();
+    let names: Vec<&str> = settings.embedders.keys().map(String::as_str).collect();
+    assert_eq!(names, ["env", "flag", "mini-lm", "remote"]);
+    let mini = &settings.embedders["mini-lm"];
+    assert_eq!((mini.path.to_str().unwrap(), mini.threads, mini.queue), ("/environment", 3, 5));
+    assert_eq!(settings.embedders["flag"].path.to_str(), Some("/flag"));
+    let remote = &settings.embedders["remote"];
+    assert_eq!((remote.retries, remote.api_key_env.as_str(), remote.max_batch_texts), (7, "THE_KEY", 32));
+    // What is printed is read again as the same.
+    let (_folder, path) = file(&print(&settings));
+    let args = ServerArgs { config: Some(path), ..ServerArgs::default() };
+    assert_eq!(load_with(Role::Serve, &args, &NO_LOGGING, &|_| None).unwrap(), settings);
+}
+
+#[test]
+fn faults_of_embedders_are_named_by_their_keys() {
+    let (_folder, path) = file(
+        "[embedders.bad]\n[embedders.local]\nkind = 'static'\npath = '/m'\nmodel = 'm'\nqueue = 0\ncolour = 'red'\n\
+         [embedders.remote]\nkind = 'openai'\nbase_url = 'http://user:secret@h/v1'\nmodel = 'm'\n\
+         [embedders.\"Bad Name\"]\nkind = 'magic'\n[embedders]\nflat = 1\n",
+    );
+    let args = ServerArgs {
+        config: Some(path),
+        set: vec!["embedders.local.threads=many".to_owned(), "embedders.x=1".to_owned()],
+        ..ServerArgs::default()
+    };
+    let faults = load_with(Role::Serve, &args, &NO_LOGGING, &|_| None).unwrap_err();
+    let mut keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
+    keys.sort_unstable();
+    let wanted = [
+        "embedders",
+        "embedders.Bad Name.kind",
+        "embedders.bad.kind",
+        "embedders.flat",
+        "embedders.local.colour",
+        "embedders.local.model",
+        "embedders.local.queue",
+        "embedders.local.threads",
+        "embedders.remote.base_url",
+        "embedders.x",
+    ];
+    assert_eq!(keys, wanted);
+    assert!(faults.iter().all(|fault| !fault.words.contains("secret")), "{faults:?}");
+}

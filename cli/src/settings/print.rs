@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use toml::{Table, Value};
 
-use super::{Key, Settings, TABLES, is_table, variable};
+use super::{Embedder, Key, NAMED_TABLES, Settings, TABLES, is_table, variable};
 
 /// A file that, read again, gives the same settings.
 pub(crate) fn print(settings: &Settings) -> String {
@@ -18,6 +18,15 @@ pub(crate) fn print(settings: &Settings) -> String {
         let _ = writeln!(out, "[{name}]");
         if let Some(Value::Table(inner)) = tree.get(*name) {
             table(&mut out, name, keys, inner);
+        }
+    }
+    out.push('\n');
+    comment(&mut out, Embedder::ABOUT);
+    if let Some(Value::Table(named)) = tree.get(NAMED_TABLES) {
+        for (name, inner) in named.iter().filter_map(|(name, inner)| Some((name, inner.as_table()?))) {
+            let _ = writeln!(out, "[{NAMED_TABLES}.{name}]");
+            table(&mut out, &format!("{NAMED_TABLES}.{name}"), Embedder::KEYS, inner);
+            out.push('\n');
         }
     }
     out

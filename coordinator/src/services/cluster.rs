@@ -4,7 +4,7 @@ use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::ApiError;
 use antiphon_proto::internal::{DescribeShardRequest, ShardRef};
 use antiphon_proto::v1::cluster_service_server::ClusterService;
-use antiphon_proto::v1::{DescribeClusterRequest, DescribeClusterResponse, Node, Replica, Shard};
+use antiphon_proto::v1::{DescribeClusterRequest, DescribeClusterResponse, Embedder, Node, Replica, Shard};
 use futures::future::join_all;
 use tonic::{Request, Response, Status};
 
@@ -35,7 +35,14 @@ impl ClusterService for Service {
                 Ok::<_, ApiError>(Shard { collection: name.clone(), shard: *shard, replicas: vec![replica] })
             });
             let shards = join_all(described).await.into_iter().collect::<Result<_, _>>()?;
-            Ok(DescribeClusterResponse { nodes, shards, version: env!("CARGO_PKG_VERSION").into() })
+            let embedders = self.0.config.embedders.iter().map(|model| Embedder {
+                name: model.name.clone(),
+                kind: model.kind.to_owned(),
+                model: model.model.clone(),
+                dimensions: model.dimensions() as u32,
+            });
+            let embedders = embedders.collect();
+            Ok(DescribeClusterResponse { nodes, shards, version: env!("CARGO_PKG_VERSION").into(), embedders })
         };
         Ok(Response::new(within(deadline, work).await?))
     }

@@ -38,7 +38,7 @@ impl CollectionService for Service {
     ) -> Result<Response<CreateCollectionResponse>, Status> {
         let deadline = self.0.deadline(&request);
         let collection = request.into_inner().collection.unwrap_or_default();
-        let collection = check_collection(collection)?;
+        let collection = check_collection(collection, &self.0.config.embedders)?;
         let created = within(deadline, self.0.collections.create(collection)).await?;
         Ok(Response::new(CreateCollectionResponse { collection: Some(created) }))
     }
@@ -83,7 +83,7 @@ impl CollectionService for Service {
         let deadline = self.0.deadline(&request);
         let wanted = request.into_inner().collection.unwrap_or_default();
         let work = async {
-            let updated = self.0.collections.update(&wanted).await?;
+            let updated = self.0.collections.update(&wanted, &self.0.config.embedders).await?;
             // Every shard takes the new schema up now, so that what is acknowledged is served.
             self.0.describe_shards(&updated, false, deadline).await?;
             Ok(updated.collection.clone())

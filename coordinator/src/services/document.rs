@@ -23,6 +23,7 @@ use super::import::import;
 use super::write::Written;
 use crate::collections::Resolved;
 use crate::coordinator::within;
+use crate::embed::embed_documents;
 use crate::search::{check_size, projection};
 use crate::validate::{check_documents, check_keys};
 
@@ -56,7 +57,10 @@ impl DocumentService for Service {
                     found = newest;
                     continue;
                 }
-                let ops = documents.iter().cloned().map(|document| LogOp { op: Some(Op::Upsert(document)) }).collect();
+                // A copy: should the collection turn out to be another, its fields may name another embedder.
+                let mut whole = documents.clone();
+                embed_documents(&self.0.config.embedders, &found.schema, &mut whole, deadline).await?;
+                let ops = whole.into_iter().map(|document| LogOp { op: Some(Op::Upsert(document)) }).collect();
                 match self.write(&found, ops, deadline).await {
                     Err(error) if error.kind() == ErrorKind::CollectionNotFound => {
                         let newest = self.0.collections.find_newest(&collection).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::store::{LogOp, log_op::Op};
-use antiphon_proto::v1::{ImportDocumentsRequest, ImportDocumentsResponse};
+use antiphon_proto::v1::{Document, ImportDocumentsRequest, ImportDocumentsResponse};
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
@@ -15,6 +15,7 @@ use super::Service;
 use super::write::{Written, advance};
 use crate::collections::Resolved;
 use crate::coordinator::within;
+use crate::embed::embed_documents;
 use crate::status_layer::mend;
 use crate::token::{self, Position};
 use crate::validate::check_documents;
@@ -65,6 +66,7 @@ impl Import {
             self.collection = Some(Arc::clone(&newest));
             collection = newest;
         }
+        self.embed(&collection, &mut documents).await?;
         let num_documents = documents.len() as u64;
         let ops: Vec<LogOp> = documents.into_iter().map(|document| LogOp { op: Some(Op::Upsert(document)) }).collect();
         if !ops.is_empty() {
@@ -87,6 +89,20 @@ impl Import {
         let found = self.service.0.collections.find(name).await?;
         self.collection = Some(Arc::clone(&found));
         Ok(found)
+    }
+
+    /// Waits where too much is to be embedded already, as for a full shard.
+    async fn embed(&self, collection: &Resolved, documents: &mut [Document]) -> Result<(), ApiError> {
+        let patience = Deadline::after(PATIENCE);
+        let embedders = &self.service.0.config.embedders;
+        loop {
+            match embed_documents(embedders, &collection.schema, documents, patience).await {
+                Err(error) if error.kind() == ErrorKind::Overloaded && !patience.is_over() => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Waits where a shard is full: that is the flow control of a stream.

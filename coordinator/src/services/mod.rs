@@ -3,9 +3,12 @@
 mod cluster;
 mod collection;
 mod document;
+mod embedded;
 mod hybrid_search;
+mod hybrid_text_search;
 mod import;
 mod keyword_search;
+mod text_search;
 mod vector_search;
 mod write;
 
@@ -15,13 +18,15 @@ use antiphon_proto::v1::cluster_service_server::ClusterServiceServer;
 use antiphon_proto::v1::collection_service_server::CollectionServiceServer;
 use antiphon_proto::v1::document_service_server::DocumentServiceServer;
 use antiphon_proto::v1::hybrid_search_service_server::HybridSearchServiceServer;
+use antiphon_proto::v1::hybrid_text_search_service_server::HybridTextSearchServiceServer;
 use antiphon_proto::v1::keyword_search_service_server::KeywordSearchServiceServer;
+use antiphon_proto::v1::text_search_service_server::TextSearchServiceServer;
 use antiphon_proto::v1::vector_search_service_server::VectorSearchServiceServer;
 use tonic::service::{Routes, RoutesBuilder};
 
 use crate::coordinator::Coordinator;
 
-/// Names of the services that [`routes`] registers.
+/// Names of the services that [`routes`] always registers.
 pub const NAMES: [&str; 6] = [
     "antiphon.v1.CollectionService",
     "antiphon.v1.DocumentService",
@@ -30,6 +35,15 @@ pub const NAMES: [&str; 6] = [
     "antiphon.v1.HybridSearchService",
     "antiphon.v1.ClusterService",
 ];
+
+/// Names of the services that [`routes`] registers where there is an embedder.
+pub const EMBEDDING_NAMES: [&str; 2] = ["antiphon.v1.TextSearchService", "antiphon.v1.HybridTextSearchService"];
+
+/// Names of all services that work on this coordinator.
+pub fn names(coordinator: &Coordinator) -> Vec<&'static str> {
+    let more: &[&str] = if coordinator.has_embedders() { &EMBEDDING_NAMES } else { &[] };
+    NAMES.iter().chain(more).copied().collect()
+}
 
 /// A service of the API.
 #[derive(Clone)]
@@ -47,5 +61,10 @@ pub fn routes(coordinator: &Arc<Coordinator>) -> Routes {
         .add_service(KeywordSearchServiceServer::new(service()).max_decoding_message_size(most))
         .add_service(HybridSearchServiceServer::new(service()).max_decoding_message_size(most))
         .add_service(ClusterServiceServer::new(service()).max_decoding_message_size(most));
+    if coordinator.has_embedders() {
+        routes
+            .add_service(TextSearchServiceServer::new(service()).max_decoding_message_size(most))
+            .add_service(HybridTextSearchServiceServer::new(service()).max_decoding_message_size(most));
+    }
     routes.routes()
 }

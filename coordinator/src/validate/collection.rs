@@ -7,6 +7,7 @@ use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::v1::{Collection, ElementType, KeyCase, Metric, Schema, TextField, VectorField};
 
 use super::{Faults, is_name};
+use crate::embed::Embedders;
 
 const MAX_SHARDS: u32 = 256;
 /// More would need replication, which this release does not have.
@@ -15,11 +16,12 @@ const MAX_VECTOR_FIELDS: usize = 16;
 const MAX_TEXT_FIELDS: usize = 64;
 const MAX_DIMENSIONS: u32 = 65_536;
 
-/// Checks a collection, fills in its defaults and clears what only the server sets.
+/// Checks a collection, fills in its defaults and clears what only the server sets. Its vector fields may name these
+/// embedders.
 ///
 /// # Errors
 /// SCHEMA_INVALID with a violation for each fault.
-pub fn check_collection(collection: Collection) -> Result<Collection, ApiError> {
+pub fn check_collection(collection: Collection, embedders: &Embedders) -> Result<Collection, ApiError> {
     let mut faults = Faults::default();
     let mut fault = |field: String, description: String| faults.add(ErrorKind::SchemaInvalid, field, description);
     if !is_name(&collection.name) {
@@ -35,6 +37,7 @@ pub fn check_collection(collection: Collection) -> Result<Collection, ApiError> 
     }
     let schema = collection.schema.unwrap_or_default();
     check_schema(&schema, &mut fault);
+    check_embedders(&schema, embedders, &mut fault);
     faults.into_result()?;
     Ok(Collection {
         name: collection.name,
@@ -120,6 +123,49 @@ fn check_vector_field(path: &str, field: &VectorField, fault: &mut impl FnMut(St
     }
 }
 
+fn check_embedders(schema: &Schema, embedders: &Embedders, fault: &mut impl FnMut(String, String)) {
+    for (index, field) in schema.vectors.iter().enumerate() {
+        let path = format!("collection.schema.vectors[{index}]");
+        check_embed_fields(&path, field, schema, fault);
+        if field.embedder.is_empty() {
+            continue;
+        }
+        match embedders.find(&field.embedder) {
+            None => {
+                let known: Vec<_> = embedders.iter().map(|model| model.name.as_str()).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                fault(
+                    format!("{path}.embedder"),
+                    format!("there is no embedder {:?}; there are {known}", field.embedder),
+                );
+            }
+            Some(model) if model.dimensions() != field.dimensions as usize => {
+                let words = format!("the embedder {:?} has {} dimensions", field.embedder, model.dimensions());
+                fault(format!("{path}.dimensions"), words);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn check_embed_fields(path: &str, field: &VectorField, schema: &Schema, fault: &mut impl FnMut(String, String)) {
+    if field.embedder.is_empty() && !field.embed_fields.is_empty() {
+        fault(format!("{path}.embed_fields"), "there is no embedder to make vectors of them".into());
+    }
+    if field.embed_fields.len() > MAX_TEXT_FIELDS {
+        let words = format!("{} fields are too many; at most {MAX_TEXT_FIELDS}", field.embed_fields.len());
+        return fault(format!("{path}.embed_fields"), words);
+    }
+    let mut seen = HashSet::new();
+    for (index, name) in field.embed_fields.iter().enumerate() {
+        if !schema.texts.iter().any(|text| text.name == *name) {
+            fault(format!("{path}.embed_fields[{index}]"), format!("the schema has no text field {name:?}"));
+        } else if !seen.insert(name) {
+            fault(format!("{path}.embed_fields[{index}]"), format!("{name:?} is there twice"));
+        }
+    }
+}
+
 fn check_text_field(path: &str, field: &TextField, fault: &mut impl FnMut(String, String)) {
     if !analyzers::is_known(&field.analyzer) {
         let known = analyzers::NAMES.join(", ");
@@ -179,7 +225,7 @@ mod tests {
         };
         let collection =
             Collection { name: "Bad Name".into(), shard_count: 257, schema: Some(schema), ..Collection::default() };
-        let error = check_collection(collection).unwrap_err();
+        let error = check_collection(collection, &Embedders::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SchemaInvalid);
         assert_eq!(error.violations().len(), 10, "{:#?}", error.violations());
     }
@@ -191,11 +237,37 @@ mod tests {
             texts: vec![TextField { name: "t".into(), ..TextField::default() }],
             key_case: 0,
         };
-        let checked =
-            check_collection(Collection { name: "c".into(), schema: Some(schema), ..Collection::default() }).unwrap();
+        let collection = Collection { name: "c".into(), schema: Some(schema), ..Collection::default() };
+        let checked = check_collection(collection, &Embedders::default()).unwrap();
         let schema = checked.schema.unwrap();
         assert_eq!((checked.shard_count, checked.replica_count), (1, 1));
         assert_eq!(schema.vectors[0].hnsw.unwrap().expansion_search, 384);
         assert_eq!((schema.texts[0].analyzer.as_str(), schema.texts[0].boost), ("standard", 1.0));
+    }
+
+    #[test]
+    fn an_embedder_must_be_there_and_its_texts_too() {
+        let field = |embedder: &str, fields: &[&str]| VectorField {
+            embedder: embedder.into(),
+            embed_fields: fields.iter().map(|name| (*name).to_owned()).collect(),
+            ..vector("v", 2)
+        };
+        let violations = |field: VectorField| -> Vec<String> {
+            let texts = vec![TextField { name: "t".into(), ..TextField::default() }];
+            let schema = Schema { vectors: vec![field], texts, ..Schema::default() };
+            let collection = Collection { name: "c".into(), schema: Some(schema), ..Collection::default() };
+            let outcome = check_collection(collection, &Embedders::default());
+            outcome
+                .map_or_else(|error| error.violations().iter().map(|found| found.field.clone()).collect(), |_| vec![])
+        };
+        let path = "collection.schema.vectors[0]";
+        assert_eq!(violations(field("", &[])), [""; 0]);
+        assert_eq!(violations(field("m", &["t"])), [format!("{path}.embedder")]);
+        assert_eq!(violations(field("", &["t"])), [format!("{path}.embed_fields")]);
+        let wrong = violations(field("m", &["t", "u", "t"]));
+        assert_eq!(
+            wrong,
+            [format!("{path}.embed_fields[1]"), format!("{path}.embed_fields[2]"), format!("{path}.embedder")]
+        );
     }
 }

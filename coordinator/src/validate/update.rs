@@ -6,6 +6,7 @@ use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::v1::{Collection, KeyCase, Schema, TextField, VectorField};
 
 use super::check_collection;
+use crate::embed::Embedders;
 
 /// A collection after an update.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +22,7 @@ pub struct Updated {
 /// # Errors
 /// SCHEMA_CONFLICT with a reason for each field that would have to change and cannot; SCHEMA_INVALID where the result
 /// would not be well formed.
-pub fn updated(current: &Collection, wanted: &Collection) -> Result<Updated, ApiError> {
+pub fn updated(current: &Collection, wanted: &Collection, embedders: &Embedders) -> Result<Updated, ApiError> {
     let mut conflicts = Conflicts::default();
     conflicts.check("collection.uid", &current.uid, &wanted.uid);
     conflicts.check("collection.shard_count", &current.shard_count, &wanted.shard_count);
@@ -49,7 +50,7 @@ pub fn updated(current: &Collection, wanted: &Collection) -> Result<Updated, Api
     conflicts.into_result()?;
     let adds_fields = schema.vectors.len() > old.vectors.len() || schema.texts.len() > old.texts.len();
     let whole = Collection { name: current.name.clone(), schema: Some(schema), ..current.clone() };
-    let checked = check_collection(whole)?;
+    let checked = check_collection(whole, embedders)?;
     let schema = checked.schema.map(|schema| Schema {
         vectors: in_order(schema.vectors, |field| old.vectors.iter().position(|before| before.name == field.name)),
         texts: in_order(schema.texts, |field| old.texts.iter().position(|before| before.name == field.name)),
@@ -90,7 +91,15 @@ impl Conflicts {
         if asked.expansion_search != 0 {
             hnsw.expansion_search = asked.expansion_search;
         }
-        *wanted = VectorField { hnsw: Some(hnsw), ..current.clone() };
+        // A field that had no embedder may get one: it makes vectors from then on.
+        let (mut embedder, mut embed_fields) = (current.embedder.clone(), current.embed_fields.clone());
+        if embedder.is_empty() && !wanted.embedder.is_empty() {
+            (embedder, embed_fields) = (wanted.embedder.clone(), wanted.embed_fields.clone());
+        } else {
+            self.check(&format!("{path}.embedder"), &current.embedder, &wanted.embedder);
+            self.check(&format!("{path}.embed_fields"), &current.embed_fields, &wanted.embed_fields);
+        }
+        *wanted = VectorField { hnsw: Some(hnsw), embedder, embed_fields, ..current.clone() };
     }
 
     fn keep_text(&mut self, path: &str, current: &TextField, wanted: &mut TextField) {
@@ -127,7 +136,7 @@ mod tests {
     fn current() -> Collection {
         let schema = Schema { vectors: vec![vector("v")], texts: vec![text("a"), text("b")], ..Schema::default() };
         let made = Collection { name: "c".into(), schema: Some(schema), shard_count: 2, ..Collection::default() };
-        Collection { uid: "uid".into(), ..check_collection(made).unwrap() }
+        Collection { uid: "uid".into(), ..check_collection(made, &Embedders::default()).unwrap() }
     }
 
     fn with(change: impl FnOnce(&mut Collection, &mut Schema)) -> Result<Updated, ApiError> {
@@ -135,21 +144,25 @@ mod tests {
         let mut schema = wanted.schema.take().unwrap();
         change(&mut wanted, &mut schema);
         wanted.schema = Some(schema);
-        updated(&current(), &wanted)
+        updated(&current(), &wanted, &Embedders::default())
     }
 
     #[test]
     fn what_is_left_out_stays() {
         let same = Updated { collection: current(), adds_fields: false };
-        assert_eq!(updated(&current(), &current()).unwrap(), same);
-        assert_eq!(updated(&current(), &Collection { name: "c".into(), ..Collection::default() }).unwrap(), same);
+        assert_eq!(updated(&current(), &current(), &Embedders::default()).unwrap(), same);
+        assert_eq!(
+            updated(&current(), &Collection { name: "c".into(), ..Collection::default() }, &Embedders::default())
+                .unwrap(),
+            same
+        );
         let names = Schema {
             vectors: vec![VectorField { dimensions: 0, ..vector("v") }],
             texts: vec![text("b"), text("a")],
             ..Schema::default()
         };
         let wanted = Collection { name: "c".into(), schema: Some(names), ..Collection::default() };
-        assert_eq!(updated(&current(), &wanted).unwrap(), same);
+        assert_eq!(updated(&current(), &wanted, &Embedders::default()).unwrap(), same);
     }
 
     #[test]
@@ -202,5 +215,24 @@ mod tests {
         assert!(error.metadata()["collection.schema.texts[\"b\"]"].contains("removed"));
         let renamed = with(|_, schema| schema.vectors[0].name = "w".into()).unwrap_err();
         assert_eq!(renamed.kind(), ErrorKind::SchemaConflict);
+    }
+
+    #[test]
+    fn an_embedder_stays_what_it_is() {
+        let given =
+            |field: &VectorField| VectorField { embedder: "m".into(), embed_fields: vec!["a".into()], ..field.clone() };
+        let mut before = current();
+        let schema = before.schema.as_mut().unwrap();
+        schema.vectors[0] = given(&schema.vectors[0]);
+        let ask = |change: &dyn Fn(&mut VectorField)| {
+            let mut wanted = before.clone();
+            change(&mut wanted.schema.as_mut().unwrap().vectors[0]);
+            updated(&before, &wanted, &Embedders::default()).unwrap_err().kind()
+        };
+        assert_eq!(ask(&|field| field.embedder = "n".into()), ErrorKind::SchemaConflict);
+        assert_eq!(ask(&|field| field.embed_fields = vec!["b".into()]), ErrorKind::SchemaConflict);
+        // One given to a field without is checked as at creation: this server has none.
+        let outcome = with(|_, schema| schema.vectors[0] = given(&schema.vectors[0]));
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::SchemaInvalid);
     }
 }
