@@ -4,9 +4,11 @@
 //! a core idles between two jobs for longer than a short job takes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use tokio::sync::oneshot;
 
 use super::Stop;
@@ -14,11 +16,33 @@ use crate::error::NodeError;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// Most jobs that may wait, whatever the settings say: the queue is allocated at once.
+const MAX_QUEUE: usize = 1 << 20;
+
 /// Bounds the search work of a node. Its threads end when it is dropped and the queue is empty.
 #[derive(Debug)]
 pub struct SearchPool {
     queue: Sender<Job>,
     threads: usize,
+    /// Jobs that were taken in and are not done: those that run, and those that wait.
+    taken: Arc<AtomicUsize>,
+    max_taken: usize,
+}
+
+/// A job's place in the pool, until it is done.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(taken: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
+        let place = Self(Arc::clone(taken));
+        (taken.fetch_add(1, Ordering::Relaxed) < max).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl SearchPool {
@@ -28,13 +52,14 @@ impl SearchPool {
     /// Where a thread cannot be started.
     pub fn start(threads: usize, max_waiting: usize) -> std::io::Result<Self> {
         let threads = threads.clamp(1, 1024);
-        let (queue, jobs) = bounded::<Job>(max_waiting.max(1));
+        let max_taken = threads.saturating_add(max_waiting.clamp(1, MAX_QUEUE));
+        let (queue, jobs) = bounded::<Job>(max_taken);
         for number in 0..threads {
             let jobs: Receiver<Job> = jobs.clone();
             let run = move || jobs.iter().for_each(|job| job());
             std::thread::Builder::new().name(format!("search-{number}")).spawn(run)?;
         }
-        Ok(Self { queue, threads })
+        Ok(Self { queue, threads, taken: Arc::default(), max_taken })
     }
 
     /// Jobs at once.
@@ -53,23 +78,25 @@ impl SearchPool {
         job: impl FnOnce(&Stop) -> Result<T, NodeError> + Send + 'static,
     ) -> Result<T, NodeError> {
         let left = stop.deadline().left();
+        let Some(place) = Place::take(&self.taken, self.max_taken) else {
+            return Err(NodeError::Overloaded {
+                what: format!("{} searches run or wait already", self.max_taken),
+                retry_after: Duration::from_millis(100),
+            });
+        };
         let (answer, answered) = oneshot::channel();
         let work = move || {
             // A job whose caller went, or whose turn comes too late, costs nothing.
             let run = || if stop.is_set() { Err(stop.error()) } else { job(&stop) };
             let panicked = |_| Err(NodeError::Internal("a search job panicked".into()));
+            let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(panicked);
+            drop(place);
             // Where nobody waits any more there is nobody to tell.
-            let _ = answer.send(catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(panicked));
+            let _ = answer.send(outcome);
         };
-        match self.queue.try_send(Box::new(work)) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => {
-                return Err(NodeError::Overloaded {
-                    what: format!("{} searches are waiting already", self.queue.len()),
-                    retry_after: Duration::from_millis(100),
-                });
-            }
-            Err(TrySendError::Disconnected(_)) => return Err(NodeError::ShuttingDown),
+        // There is room for as many as have places.
+        if self.queue.try_send(Box::new(work)).is_err() {
+            return Err(NodeError::ShuttingDown);
         }
         match tokio::time::timeout(left, answered).await {
             Ok(Ok(answer)) => answer,
@@ -83,7 +110,6 @@ impl SearchPool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::sync::Arc;
     use std::sync::mpsc::sync_channel;
 
     use antiphon_proto::deadline::Deadline;
@@ -116,10 +142,12 @@ mod tests {
         assert!(matches!(refused, Err(NodeError::Overloaded { .. })), "{refused:?}");
         release.send(()).unwrap();
         busy.await.unwrap().unwrap();
-        while !pool.queue.is_empty() {
+        while pool.taken.load(Ordering::Relaxed) > 0 {
             tokio::task::yield_now().await;
         }
-        pool.run(long, |_| Ok(())).await.unwrap();
+        // One runs and one waits, whether or not the thread has taken the first from the queue yet.
+        let (one, two) = tokio::join!(pool.run(long.clone(), |_| Ok(())), pool.run(long, |_| Ok(())));
+        assert!(one.is_ok() && two.is_ok(), "{one:?} {two:?}");
     }
 
     #[tokio::test]
