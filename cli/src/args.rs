@@ -5,6 +5,7 @@
 mod alias;
 mod collection;
 mod connection;
+mod documents;
 mod import;
 mod search;
 mod server;
@@ -14,6 +15,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use alias::{AliasArgs, AliasCommand};
 pub(crate) use collection::{CollectionArgs, CollectionCommand, CreateArgs, EmbedderSpec, UpdateArgs};
 pub(crate) use connection::ConnectionArgs;
+pub(crate) use documents::{CountArgs, DeleteArgs, ExportArgs};
 pub(crate) use import::ImportArgs;
 pub(crate) use search::SearchArgs;
 pub(crate) use server::ServerArgs;
@@ -108,6 +110,14 @@ pub(crate) enum Command {
     ///
     /// Keys that name no document are listed on stderr; the exit code is then 1.
     Get(GetArgs),
+    /// Delete documents by key, or all that meet a filter.
+    Delete(DeleteArgs),
+    /// Count documents: all, or those that meet a filter.
+    Count(CountArgs),
+    /// Write documents, all or those that meet a filter, as JSON Lines that an import reads.
+    ///
+    /// They are of one state of each shard, that of the beginning, in order of their keys within a shard.
+    Export(ExportArgs),
     /// Show nodes, shards and collections, and what is wrong with them.
     Status(StatusArgs),
     /// Start a server with data that comes with it and show what a search gives.

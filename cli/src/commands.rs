@@ -2,6 +2,9 @@
 
 mod alias;
 mod collection;
+mod count;
+mod delete;
+mod export;
 mod get;
 mod search;
 mod search_output;
@@ -9,6 +12,9 @@ mod status;
 
 pub(crate) use alias::run as alias;
 pub(crate) use collection::run as collection;
+pub(crate) use count::run as count;
+pub(crate) use delete::run as delete;
+pub(crate) use export::run as export;
 pub(crate) use get::run as get;
 pub(crate) use search::run as search;
 pub(crate) use search_output::render as render_matches;

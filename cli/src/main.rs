@@ -5,6 +5,7 @@ mod client;
 mod commands;
 mod demo;
 mod failure;
+mod filter;
 mod import;
 mod logging;
 mod output;
@@ -60,6 +61,9 @@ async fn command(cli: Cli) -> Result<u8, Failure> {
         Command::Collection(args) => commands::collection(args).await?,
         Command::Alias(args) => commands::alias(args).await?,
         Command::Search(args) => commands::search(args).await?,
+        Command::Delete(args) => commands::delete(args).await?,
+        Command::Count(args) => commands::count(args).await?,
+        Command::Export(args) => commands::export(args).await?,
         Command::Status(args) => commands::status(args).await?,
         Command::Demo(args) => demo::run(args).await?,
         Command::Serve(_) | Command::Node(_) | Command::Coordinator(_) => {}

@@ -6,6 +6,7 @@
 //! - [`text`] is the only place that knows tantivy, [`graph`] the only one that knows usearch, [`mapped`] the only one that
 //!   maps files.
 
+pub mod attributes;
 pub mod config;
 pub mod error;
 pub mod graph;

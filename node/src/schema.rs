@@ -25,6 +25,12 @@ pub enum SchemaFault {
         /// The analyzer's name.
         analyzer: String,
     },
+    /// A type of attributes that this release does not have.
+    #[error("attribute {field:?} has an unknown type")]
+    UnknownAttributeType {
+        /// The attribute.
+        field: String,
+    },
     /// A metric or element type that this release does not have.
     #[error("vector field {field:?} has an unknown metric or element type")]
     UnknownVectorType {
@@ -66,6 +72,8 @@ pub struct ShardSchema {
     pub texts: Vec<TextField>,
     /// The text fields' specs alone.
     pub text_specs: Vec<TextFieldSpec>,
+    /// Attributes in the schema's order.
+    pub attributes: Vec<v1::AttributeField>,
 }
 
 impl ShardSchema {
@@ -85,7 +93,13 @@ impl ShardSchema {
         let vectors = schema.vectors.iter().map(resolve_vector).collect::<Result<_, _>>()?;
         let texts: Vec<TextField> = schema.texts.iter().map(resolve_text).collect::<Result<_, _>>()?;
         let text_specs = texts.iter().map(|field| field.spec.clone()).collect();
-        Ok(Self { version, key_rule: KeyRule::of(schema.key_case()), vectors, texts, text_specs })
+        for attribute in &schema.attributes {
+            if attribute.r#type() == v1::AttributeType::Unspecified {
+                return Err(SchemaFault::UnknownAttributeType { field: attribute.name.clone() });
+            }
+        }
+        let (key_rule, attributes) = (KeyRule::of(schema.key_case()), schema.attributes.clone());
+        Ok(Self { version, key_rule, vectors, texts, text_specs, attributes })
     }
 }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::internal::node_service_server::NodeService;
 use antiphon_proto::internal::{
-    DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest, DescribeShardResponse, FetchDocumentsRequest,
-    FetchDocumentsResponse, Freshness, LookUpDocumentsRequest, LookUpDocumentsResponse, LookedUp, OpenViewRequest,
-    OpenViewResponse, Projection, SearchWindowsRequest, SearchWindowsResponse, ShardRef, Window, WindowQuery,
-    WriteRequest, WriteResponse, window_query::Query,
+    CountRowsRequest, CountRowsResponse, DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest,
+    DescribeShardResponse, FetchDocumentsRequest, FetchDocumentsResponse, Freshness, ListRowsRequest, ListRowsResponse,
+    LookUpDocumentsRequest, LookUpDocumentsResponse, LookedUp, OpenViewRequest, OpenViewResponse, Projection,
+    SearchWindowsRequest, SearchWindowsResponse, ShardRef, Window, WindowQuery, WriteRequest, WriteResponse,
+    window_query::Query,
 };
 use antiphon_proto::store::log_op::Op;
 use antiphon_proto::{key, v1, vector};
@@ -21,7 +22,7 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::project::project;
 use crate::schema::ShardSchema;
-use crate::search::{Stop, keyword_window, plan_keywords, vector_window, with_counts};
+use crate::search::{MatchingRows, Stop, Take, keyword_window, list_rows, plan_keywords, vector_window, with_counts};
 use crate::shard::Shard;
 use crate::view::{RowAddress, View, wire_metric};
 
@@ -68,6 +69,7 @@ async fn search(
     schema: Arc<ShardSchema>,
     view: Arc<View>,
     query: WindowQuery,
+    matching: Arc<MatchingRows>,
     stop: Stop,
 ) -> Result<Window, NodeError> {
     if query.window > MAX_WINDOW {
@@ -76,14 +78,14 @@ async fn search(
     let window = query.window as usize;
     let run = node.pool().run(stop, move |stop| match query.query {
         Some(Query::Vector(query)) => {
-            Ok(Window { candidates: vector_window(&view, &schema, &query, window, stop)?, num_terms: 0 })
+            Ok(Window { candidates: vector_window(&view, &schema, &query, &matching, window, stop)?, num_terms: 0 })
         }
         Some(Query::Keyword(query)) => {
             let plan = match &query.plan {
                 Some(plan) => plan.clone(),
                 None => with_counts(plan_keywords(&query, &schema)?, &query, &view)?,
             };
-            let candidates = keyword_window(&view, &schema, &query, &plan, window, stop)?;
+            let candidates = keyword_window(&view, &schema, &query, &plan, &matching, window, stop)?;
             Ok(Window { candidates, num_terms: plan.terms.len() as u32 })
         }
         None => Err(NodeError::Invalid("an empty query".into())),
@@ -157,6 +159,41 @@ fn document_at(
     Ok(document)
 }
 
+fn list_documents(
+    view: &View,
+    schema: &ShardSchema,
+    matching: &MatchingRows,
+    request: &ListRowsRequest,
+    stop: &Stop,
+) -> Result<ListRowsResponse, NodeError> {
+    let projection = request.projection.clone().unwrap_or_default();
+    let (most_rows, most_bytes) = (request.max_rows.max(1) as usize, request.max_bytes as usize);
+    let (mut documents, mut bytes, mut size) = (Vec::new(), 0, AnswerSize::default());
+    let next_after = list_rows(view, matching, &request.after_folded, stop, |address| {
+        let document = if request.keys_only {
+            v1::Document { key: key_at(view, address), ..v1::Document::default() }
+        } else {
+            document_at(view, schema, address, &projection)?
+        };
+        size.add(&document)?;
+        bytes += document.encoded_len();
+        documents.push(document);
+        Ok(if documents.len() >= most_rows || bytes >= most_bytes { Take::Enough } else { Take::More })
+    })?;
+    Ok(ListRowsResponse {
+        view: Some(view.name()),
+        documents,
+        next_after: next_after.unwrap_or_default(),
+        quarantined_segments: quarantined(view),
+    })
+}
+
+fn key_at(view: &View, address: RowAddress) -> String {
+    view.segment(address.segment)
+        .map(|segment| segment.segment().rows().key(address.row).to_owned())
+        .unwrap_or_default()
+}
+
 #[tonic::async_trait]
 impl NodeService for NodeServer {
     async fn open_view(&self, request: Request<OpenViewRequest>) -> Result<Response<OpenViewResponse>, Status> {
@@ -190,11 +227,12 @@ impl NodeService for NodeServer {
         let shard = self.shard(request.shard, deadline).await?;
         let view = shard.view(&request.view.unwrap_or_default(), deadline).await?;
         let (name, quarantined_segments) = (view.name(), quarantined(&view));
+        let matching = Arc::new(MatchingRows::new(request.filter.as_ref(), shard.schema())?);
         let (stop, _guard) = Stop::new(deadline);
-        let searches = request
-            .queries
-            .into_iter()
-            .map(|query| search(&self.0, Arc::clone(shard.schema()), Arc::clone(&view), query, stop.clone()));
+        let searches = request.queries.into_iter().map(|query| {
+            let (schema, view, matching) = (Arc::clone(shard.schema()), Arc::clone(&view), Arc::clone(&matching));
+            search(&self.0, schema, view, query, matching, stop.clone())
+        });
         let windows = try_join_all(searches).await?;
         Ok(Response::new(SearchWindowsResponse { view: Some(name), windows, quarantined_segments }))
     }
@@ -218,6 +256,35 @@ impl NodeService for NodeServer {
             documents.push(document);
         }
         Ok(Response::new(FetchDocumentsResponse { documents }))
+    }
+
+    async fn count_rows(&self, request: Request<CountRowsRequest>) -> Result<Response<CountRowsResponse>, Status> {
+        let deadline = self.deadline(&request);
+        let request = request.into_inner();
+        let shard = self.shard(request.shard, deadline).await?;
+        let view = shard.view(&request.view.unwrap_or_default(), deadline).await?;
+        let quarantined_segments = quarantined(&view);
+        let matching = MatchingRows::new(request.filter.as_ref(), shard.schema())?;
+        let (stop, _guard) = Stop::new(deadline);
+        let count = move |stop: &Stop| match matching.of(&view, stop)? {
+            Some(sets) => Ok(sets.iter().map(|rows| u64::from(rows.len())).sum()),
+            None => Ok(view.num_docs()),
+        };
+        let count = self.0.pool().run(stop, count).await?;
+        Ok(Response::new(CountRowsResponse { count, quarantined_segments }))
+    }
+
+    async fn list_rows(&self, request: Request<ListRowsRequest>) -> Result<Response<ListRowsResponse>, Status> {
+        let deadline = self.deadline(&request);
+        let request = request.into_inner();
+        bounded("rows", request.max_rows as usize)?;
+        let shard = self.shard(request.shard.clone(), deadline).await?;
+        let view = shard.view(&request.view.unwrap_or_default(), deadline).await?;
+        let matching = MatchingRows::new(request.filter.as_ref(), shard.schema())?;
+        let schema = Arc::clone(shard.schema());
+        let (stop, _guard) = Stop::new(deadline);
+        let list = move |stop: &Stop| list_documents(&view, &schema, &matching, &request, stop);
+        Ok(Response::new(self.0.pool().run(stop, list).await?))
     }
 
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {

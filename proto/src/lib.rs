@@ -29,8 +29,10 @@ pub use generated::store::v1 as store;
 pub use generated::v1;
 
 pub mod analyzers;
+pub mod attribute;
 pub mod deadline;
 pub mod error;
+pub mod filter;
 pub mod key;
 pub mod vector;
 

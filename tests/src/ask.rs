@@ -163,6 +163,7 @@ impl Ask {
     pub fn answer(&self, model: &Model, stretch: Stretch) -> Answer {
         let Stretch { max_result_window, start, size } = stretch;
         let end = start + size;
+        let reaches = |score: f64| model.min_score.is_none_or(|least| score >= least);
         let mut lists = self.lists(model);
         let none = Fusion::default();
         let fusion = match self {
@@ -172,11 +173,12 @@ impl Ask {
         let ranking = match fusion.method() {
             FusionMethod::Unspecified | FusionMethod::TurnTaking => {
                 let first = if fusion.first_channel() == Channel::Keyword { Channel::Keyword } else { Channel::Vector };
+                lists.iter_mut().for_each(|list| list.entries.retain(|entry| reaches(entry.score)));
                 by_turns(&lists, first, end + 1)
             }
             _ => {
                 lists.iter_mut().for_each(|list| list.entries.truncate(max_result_window.max(end + 1)));
-                by_scores(&lists, fusion)
+                by_scores(&lists, fusion).into_iter().filter(|placed| reaches(placed.score)).collect()
             }
         };
         let reach = max_result_window - 1;

@@ -77,7 +77,7 @@ impl Client {
 
     pub async fn delete(&self, collection: &str, keys: &[&str]) -> Result<DeleteDocumentsResponse, Status> {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        let request = DeleteDocumentsRequest { collection: collection.into(), keys };
+        let request = DeleteDocumentsRequest { collection: collection.into(), keys, filter: None };
         Ok(self.documents.clone().delete_documents(request).await?.into_inner())
     }
 
@@ -89,8 +89,32 @@ impl Client {
     }
 
     pub async fn count(&self, collection: &str) -> Result<u64, Status> {
-        let request = CountDocumentsRequest { collection: collection.into() };
+        let request = CountDocumentsRequest { collection: collection.into(), filter: None };
         Ok(self.documents.clone().count_documents(request).await?.into_inner().count)
+    }
+
+    pub async fn count_matching(&self, collection: &str, filter: &Filter) -> Result<u64, Status> {
+        let request = CountDocumentsRequest { collection: collection.into(), filter: Some(filter.clone()) };
+        Ok(self.documents.clone().count_documents(request).await?.into_inner().count)
+    }
+
+    pub async fn delete_matching(&self, collection: &str, filter: &Filter) -> Result<DeleteDocumentsResponse, Status> {
+        let request =
+            DeleteDocumentsRequest { collection: collection.into(), filter: Some(filter.clone()), keys: vec![] };
+        Ok(self.documents.clone().delete_documents(request).await?.into_inner())
+    }
+
+    /// All documents of an export, in order.
+    pub async fn export(&self, collection: &str, filter: Option<&Filter>) -> Result<Vec<Document>, Status> {
+        let request =
+            ExportDocumentsRequest { collection: collection.into(), filter: filter.cloned(), include_vectors: true };
+        let mut answers = self.documents.clone().export_documents(request).await?.into_inner();
+        let mut documents = Vec::new();
+        while let Some(answer) = answers.message().await? {
+            assert!(!answer.documents.is_empty());
+            documents.extend(answer.documents);
+        }
+        Ok(documents)
     }
 
     pub async fn search_vector(&self, request: SearchVectorRequest) -> Result<SearchResponse, Status> {

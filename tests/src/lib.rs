@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod contract;
 pub mod corpus;
 pub mod endpoint;
+pub mod filters;
 pub mod local;
 pub mod model;
 pub mod models;

@@ -40,6 +40,10 @@ pub struct Held {
 pub struct Model {
     schema: Schema,
     documents: BTreeMap<String, Held>,
+    /// Only documents that meet it are found.
+    filter: Option<Filter>,
+    /// Matches below it are not found.
+    pub min_score: Option<f64>,
 }
 
 /// A keyword query.
@@ -53,7 +57,16 @@ pub struct Words {
 
 impl Model {
     pub fn new(schema: Schema) -> Self {
-        Self { schema, documents: BTreeMap::new() }
+        Self { schema, documents: BTreeMap::new(), filter: None, min_score: None }
+    }
+
+    /// The same documents, of which only those that meet a filter and reach a score are found.
+    pub fn narrowed(&self, filter: Option<&Filter>, min_score: Option<f64>) -> Self {
+        Self { filter: filter.cloned(), min_score, ..self.clone() }
+    }
+
+    fn finds(&self, held: &Held) -> bool {
+        self.filter.as_ref().is_none_or(|filter| crate::filters::meets(filter, &held.document))
     }
 
     pub fn metric(&self) -> Metric {
@@ -100,7 +113,8 @@ impl Model {
 
     /// Every document with a vector, best first.
     pub fn vector_list(&self, query: &[f32]) -> Vec<Entry> {
-        let entries = self.documents.iter().filter_map(|(folded, held)| {
+        let found = self.documents.iter().filter(|(_, held)| self.finds(held));
+        let entries = found.filter_map(|(folded, held)| {
             Some(Entry { folded: folded.clone(), score: vector_score(self.metric(), query, held.vector.as_ref()?) })
         });
         sorted(entries.collect())
@@ -122,7 +136,8 @@ impl Model {
         let places: BTreeSet<usize> = terms.iter().map(|(_, offset, _)| *offset).collect();
         let weights: Vec<f64> = terms.iter().map(|(field, _, term)| self.weight(*field, term)).collect();
         let averages: Vec<f64> = (0..self.schema.texts.len()).map(|field| self.average(field)).collect();
-        let entries = self.documents.iter().filter_map(|(folded, held)| {
+        let found = self.documents.iter().filter(|(_, held)| self.finds(held));
+        let entries = found.filter_map(|(folded, held)| {
             let mut score = 0.0;
             let mut found = BTreeSet::new();
             for ((field, offset, term), weight) in terms.iter().zip(&weights) {

@@ -24,7 +24,7 @@ pub fn schema(dimensions: u32, metric: Metric) -> Schema {
     Schema {
         vectors: vec![VectorField { name: "v".into(), dimensions, metric: metric as i32, ..VectorField::default() }],
         texts: vec![TextField { name: "t".into(), analyzer: "standard".into(), boost: 1.0 }],
-        key_case: 0,
+        ..Schema::default()
     }
 }
 

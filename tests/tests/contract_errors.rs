@@ -149,6 +149,7 @@ async fn every_fault_of_a_collection_is_named() {
                 ..VectorField::default()
             }],
             texts: vec![TextField { name: "v".into(), analyzer: "klingon".into(), boost: f32::NAN }],
+            attributes: vec![],
             key_case: -1,
         }),
         ..Collection::default()

@@ -7,6 +7,7 @@ use antiphon_proto::error::ErrorKind;
 use antiphon_proto::v1::*;
 use antiphon_tests::ask::{Answer, Ask, One, Stretch};
 use antiphon_tests::client::{Client, kind_of};
+use antiphon_tests::filters::attributes;
 use antiphon_tests::local::{Local, LocalBuilder};
 use antiphon_tests::model::Model;
 use antiphon_tests::model::Words;
@@ -23,6 +24,7 @@ fn with_window(max_result_window: u32) -> LocalBuilder {
 fn two_texts(dims: u32, metric: Metric, key_case: KeyCase) -> Schema {
     let mut schema = schema(dims, metric);
     schema.texts.push(TextField { name: "u".into(), analyzer: "standard".into(), boost: 2.5 });
+    schema.attributes = attributes();
     schema.key_case = key_case as i32;
     schema
 }
@@ -66,7 +68,8 @@ async fn pages_are_the_head_of_the_ranking_of_the_model() {
 async fn write(random: &mut Random, server: &Local, name: &str, model: &mut Model, (num_keys, dims): (usize, usize)) {
     for _ in 0..7 {
         let count = 1 + random.below(num_keys / 3);
-        let documents: Vec<_> = (0..count).map(|_| random.document(num_keys, dims, model.metric())).collect();
+        let mut documents: Vec<_> = (0..count).map(|_| random.document(num_keys, dims, model.metric())).collect();
+        documents.iter_mut().for_each(|document| random.attributes(document));
         server.client.upsert(name, documents.clone()).await.unwrap();
         model.upsert(&documents);
         if random.chance(0.5) {
@@ -94,6 +97,11 @@ async fn compare(
     let reach = window as usize - 1;
     for _ in 0..2 {
         for ask in random.asks(dims, model.metric()) {
+            let filter = random.chance(0.6).then(|| random.filter(3));
+            let min_score = random.chance(0.3).then(|| random.pick(&[-1.0, 0.0, 0.02, 0.5, 2.0]));
+            let model = &model.narrowed(filter.as_ref(), min_score);
+            let exactly = |name: &str| SearchOptions { filter: filter.clone(), min_score, ..exactly(name) };
+            let label = &format!("{label}, {filter:?}, at least {min_score:?}");
             let sizes = [1 + random.below(7), 1 + random.below(reach), random.pick(&[reach, reach + 1, reach + 40])];
             for size in sizes {
                 for page in 1..=(reach / size).max(1) {

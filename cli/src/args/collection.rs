@@ -65,6 +65,10 @@ pub(crate) struct CreateArgs {
     /// given several times.
     #[arg(long = "text", value_name = "SPEC", value_parser = parse_text_field)]
     pub(crate) texts: Vec<v1::TextField>,
+    /// A field that filters can ask for, as name:type. The type is string, integer, double, boolean or timestamp. May be
+    /// given several times.
+    #[arg(long = "attribute", value_name = "SPEC", value_parser = parse_attribute)]
+    pub(crate) attributes: Vec<v1::AttributeField>,
     /// Let letter case tell keys apart.
     #[arg(long)]
     pub(crate) case_sensitive: bool,
@@ -84,6 +88,9 @@ pub(crate) struct UpdateArgs {
     /// The embedder of a vector field that has none yet, as in create. May be given several times.
     #[arg(long = "embedder", value_name = "SPEC", value_parser = parse_embedder)]
     pub(crate) embedders: Vec<EmbedderSpec>,
+    /// An attribute to add, as in create. May be given several times.
+    #[arg(long = "attribute", value_name = "SPEC", value_parser = parse_attribute)]
+    pub(crate) attributes: Vec<v1::AttributeField>,
     /// How many candidates the graph of a vector field keeps while it is searched, as name:number from 16 to 4096. May be
     /// given several times.
     #[arg(long = "expansion-search", value_name = "SPEC", value_parser = parse_expansion)]
@@ -173,6 +180,24 @@ pub(crate) fn parse_text_field(spec: &str) -> Result<v1::TextField, String> {
     Ok(v1::TextField { name: name.to_owned(), analyzer: analyzer.to_owned(), boost })
 }
 
+/// `name:type`.
+pub(crate) fn parse_attribute(spec: &str) -> Result<v1::AttributeField, String> {
+    let mut parts = spec.split(':');
+    let name = part(parts.next(), "a name")?;
+    let attribute_type = match part(parts.next(), "a type after the name, as in year:integer")? {
+        "string" => v1::AttributeType::String,
+        "integer" => v1::AttributeType::Integer,
+        "double" => v1::AttributeType::Double,
+        "boolean" => v1::AttributeType::Boolean,
+        "timestamp" => v1::AttributeType::Timestamp,
+        other => {
+            return Err(format!("`{other}` is no type; there are string, integer, double, boolean and timestamp"));
+        }
+    };
+    nothing_more(parts.next())?;
+    Ok(v1::AttributeField { name: name.to_owned(), r#type: attribute_type.into() })
+}
+
 fn part<'a>(part: Option<&'a str>, what: &str) -> Result<&'a str, String> {
     part.filter(|part| !part.is_empty()).ok_or_else(|| format!("needs {what}"))
 }
@@ -225,6 +250,15 @@ mod tests {
         assert_eq!(parse_embedder("meaning=minilm:title,body"), Ok(spec(&["title", "body"])));
         for wrong in ["", "meaning", "=minilm", "meaning=", "meaning=:title", "meaning=minilm:", "meaning=minilm:a,"] {
             assert!(parse_embedder(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn attributes_have_a_name_and_a_type() {
+        let attribute = parse_attribute("year:integer").unwrap();
+        assert_eq!((attribute.name.as_str(), attribute.r#type()), ("year", v1::AttributeType::Integer));
+        for spec in ["", "year", "year:", ":integer", "year:int", "year:integer:x"] {
+            assert!(parse_attribute(spec).is_err(), "{spec}");
         }
     }
 

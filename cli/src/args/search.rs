@@ -39,6 +39,14 @@ pub(crate) struct SearchArgs {
     /// Read the text with operators: +word, -word, AND, OR, NOT, parentheses, field:word.
     #[arg(long, requires = "text")]
     pub(crate) query_syntax: bool,
+    /// Only documents that meet this condition, as JSON: {"equal": {"field": "section", "value": "games"}}, and alike
+    /// any_of with values, range with gt, gte, lt, lte, exists, all_of and some_of with a list, not. Whole numbers are
+    /// integers, others doubles; {"timestamp": "2024-05-01T00:00:00Z"} is a time, {"double": 3} a double.
+    #[arg(long, value_name = "JSON", value_parser = crate::filter::parse_filter)]
+    pub(crate) filter: Option<v1::Filter>,
+    /// Leave out matches whose score is lower.
+    #[arg(long, value_name = "SCORE", allow_negative_numbers = true)]
+    pub(crate) min_score: Option<f64>,
     /// The page, from 1.
     #[arg(long, value_name = "N", conflicts_with = "skip")]
     pub(crate) page: Option<u32>,

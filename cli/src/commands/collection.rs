@@ -80,7 +80,8 @@ async fn create(
     let key_case = if args.case_sensitive { v1::KeyCase::CaseSensitive } else { v1::KeyCase::CaseInsensitive };
     let mut vectors = args.vectors.clone();
     set_embedders(&mut vectors, &args.embedders)?;
-    let schema = v1::Schema { vectors, texts: args.texts.clone(), key_case: key_case.into() };
+    let (texts, attributes) = (args.texts.clone(), args.attributes.clone());
+    let schema = v1::Schema { vectors, texts, attributes, key_case: key_case.into() };
     let collection = v1::Collection {
         name: args.name.clone(),
         schema: Some(schema),
@@ -101,6 +102,12 @@ fn changed(mut collection: v1::Collection, changes: &UpdateArgs) -> Result<v1::C
         match schema.vectors.iter_mut().find(|held| held.name == field.name) {
             Some(held) => *held = v1::VectorField { hnsw: held.hnsw, ..field.clone() },
             None => schema.vectors.push(field.clone()),
+        }
+    }
+    for field in &changes.attributes {
+        match schema.attributes.iter_mut().find(|held| held.name == field.name) {
+            Some(held) => *held = field.clone(),
+            None => schema.attributes.push(field.clone()),
         }
     }
     for field in &changes.texts {

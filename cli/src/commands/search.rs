@@ -109,6 +109,8 @@ fn options(args: &SearchArgs) -> v1::SearchOptions {
         fields: args.fields.clone(),
         text_limit: if args.json { 0 } else { TABLE_TEXT_LIMIT },
         exact: args.exact,
+        filter: args.filter.clone(),
+        min_score: args.min_score,
         consistency: consistency.into(),
         snapshot: args.snapshot.clone().unwrap_or_default(),
         partial: partial.into(),

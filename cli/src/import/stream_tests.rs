@@ -72,6 +72,15 @@ type Answers = ReceiverStream<Result<ImportDocumentsResponse, Status>>;
 
 #[tonic::async_trait]
 impl DocumentService for Fake {
+    type ExportDocumentsStream = ReceiverStream<Result<v1::ExportDocumentsResponse, Status>>;
+
+    async fn export_documents(
+        &self,
+        _: Request<v1::ExportDocumentsRequest>,
+    ) -> Result<Response<Self::ExportDocumentsStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
     type ImportDocumentsStream = Answers;
 
     async fn import_documents(

@@ -61,6 +61,7 @@ pub(crate) struct CollectionJson<'a> {
     size_bytes: u64,
     vectors: Vec<VectorFieldJson<'a>>,
     texts: Vec<TextFieldJson<'a>>,
+    attributes: Vec<AttributeJson<'a>>,
     case_sensitive: bool,
 }
 
@@ -74,6 +75,12 @@ struct VectorFieldJson<'a> {
     embedder: &'a str,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     embed_fields: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct AttributeJson<'a> {
+    name: &'a str,
+    r#type: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -101,6 +108,9 @@ impl<'a> From<&'a v1::Collection> for CollectionJson<'a> {
                 .map(|schema| schema.vectors.iter().map(VectorFieldJson::from).collect())
                 .unwrap_or_default(),
             texts: schema.map(|schema| schema.texts.iter().map(TextFieldJson::from).collect()).unwrap_or_default(),
+            attributes: schema
+                .map(|schema| schema.attributes.iter().map(AttributeJson::from).collect())
+                .unwrap_or_default(),
             case_sensitive: schema.is_some_and(|schema| schema.key_case() == v1::KeyCase::CaseSensitive),
         }
     }
@@ -124,6 +134,12 @@ impl<'a> From<&'a v1::VectorField> for VectorFieldJson<'a> {
             embedder: &field.embedder,
             embed_fields: &field.embed_fields,
         }
+    }
+}
+
+impl<'a> From<&'a v1::AttributeField> for AttributeJson<'a> {
+    fn from(field: &'a v1::AttributeField) -> Self {
+        Self { name: &field.name, r#type: antiphon_proto::attribute::type_name(field.r#type()) }
     }
 }
 
@@ -156,7 +172,8 @@ impl CollectionJson<'_> {
         });
         let texts = self.texts.iter().map(|field| format!("--text {}:{}:{}", field.name, field.analyzer, field.boost));
         let case = self.case_sensitive.then(|| "--case-sensitive".to_owned());
-        vectors.chain(embedders).chain(texts).chain(case).collect()
+        let attributes = self.attributes.iter().map(|field| format!("--attribute {}:{}", field.name, field.r#type));
+        vectors.chain(embedders).chain(texts).chain(attributes).chain(case).collect()
     }
 }
 

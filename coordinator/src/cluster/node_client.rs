@@ -7,9 +7,10 @@ use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::node_service_client::NodeServiceClient;
 use antiphon_proto::internal::node_service_server::NodeService;
 use antiphon_proto::internal::{
-    DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest, DescribeShardResponse, FetchDocumentsRequest,
-    FetchDocumentsResponse, LookUpDocumentsRequest, LookUpDocumentsResponse, OpenViewRequest, OpenViewResponse,
-    SearchWindowsRequest, SearchWindowsResponse, WriteRequest, WriteResponse,
+    CountRowsRequest, CountRowsResponse, DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest,
+    DescribeShardResponse, FetchDocumentsRequest, FetchDocumentsResponse, ListRowsRequest, ListRowsResponse,
+    LookUpDocumentsRequest, LookUpDocumentsResponse, OpenViewRequest, OpenViewResponse, SearchWindowsRequest,
+    SearchWindowsResponse, WriteRequest, WriteResponse,
 };
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
@@ -87,6 +88,20 @@ impl NodeClient {
         deadline: Deadline,
     ) -> Result<FetchDocumentsResponse, ApiError> {
         call!(self, deadline, message, fetch_documents)
+    }
+
+    /// Counts the rows that meet a filter.
+    pub async fn count_rows(
+        &self,
+        message: CountRowsRequest,
+        deadline: Deadline,
+    ) -> Result<CountRowsResponse, ApiError> {
+        call!(self, deadline, message, count_rows)
+    }
+
+    /// Asks for a stretch of the rows that meet a filter.
+    pub async fn list_rows(&self, message: ListRowsRequest, deadline: Deadline) -> Result<ListRowsResponse, ApiError> {
+        call!(self, deadline, message, list_rows)
     }
 
     /// Writes.

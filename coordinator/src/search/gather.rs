@@ -179,6 +179,7 @@ async fn search_windows(
             shard: Some(shard_ref(request, *shard)),
             view: Some(*choice),
             queries: queries.clone(),
+            filter: request.filter.clone(),
         };
         let call = async {
             let node = cluster.node_of(request.collection.uid(), *shard)?;

@@ -26,9 +26,12 @@ pub(super) fn rank<'l>(request: &SearchRequest, lists: &'l [Vec<Hit>]) -> Result
         Method::Turns(order) => Ok(by_turns(request, lists, order)),
         Method::Scores(fusion, weights) => {
             let refs: Vec<Vec<&Hit>> = lists.iter().map(|list| list.iter().collect()).collect();
-            let fused = fusion
+            let mut fused = fusion
                 .fuse(&refs, weights, |hit: &&'l Hit| hit.folded.as_str(), |hit| hit.score)
                 .map_err(|error| ApiError::field(ErrorKind::ArgumentInvalid, "fusion.weights", error.to_string()))?;
+            if let Some(least) = request.min_score {
+                fused.retain(|fused| fused.score >= least);
+            }
             let page = request.cut.cut(&fused);
             let matches = page
                 .matches

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::{KeywordQuery, Projection, VectorQuery};
-use antiphon_proto::v1::{Channel, Consistency, Fusion, FusionMethod, Partial, Schema, SearchOptions};
+use antiphon_proto::v1::{Channel, Consistency, Filter, Fusion, FusionMethod, Partial, Schema, SearchOptions};
 
 use crate::collections::Resolved;
 use crate::fusion::ScoreFusion;
 use crate::page::{PageCut, PageError, PageLaw};
 use crate::token::{self, Position};
-use crate::validate::Depth;
+use crate::validate::{Depth, check_filter};
 
 /// Default constant of reciprocal rank fusion.
 const DEFAULT_RANK_CONSTANT: u32 = 60;
@@ -79,6 +79,10 @@ pub struct SearchRequest {
     pub when: When,
     /// Whether to answer without shards that fail.
     pub allow_partial: bool,
+    /// Only documents that meet it are found. It fits the schema.
+    pub filter: Option<Filter>,
+    /// Matches below it are left out.
+    pub min_score: Option<f64>,
     /// What of the documents to return.
     pub projection: Projection,
     /// What the caller should know.
@@ -192,6 +196,19 @@ fn resolve_partial(options: &SearchOptions) -> Result<bool, ApiError> {
     }
 }
 
+/// Refuses a score that nothing compares with.
+///
+/// # Errors
+/// NOT_FINITE.
+fn check_min_score(min_score: Option<f64>) -> Result<(), ApiError> {
+    match min_score {
+        Some(score) if !score.is_finite() => {
+            Err(ApiError::field(ErrorKind::NotFinite, "options.min_score", format!("{score} is no score")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What of the documents a request wants. `path` is where it names the fields.
 ///
 /// # Errors
@@ -225,6 +242,8 @@ impl<'r> RequestBuilder<'r> {
     /// PAGE_OUT_OF_RANGE; ARGUMENT_INVALID.
     pub fn new(law: &'r PageLaw, collection: Arc<Resolved>, options: &'r SearchOptions) -> Result<Self, ApiError> {
         let cut = resolve_page(law, options)?;
+        check_filter(options.filter.as_ref(), &collection.schema, "options.filter")?;
+        check_min_score(options.min_score)?;
         Ok(Self { law, options, collection, cut, warnings: Vec::new() })
     }
 
@@ -269,6 +288,8 @@ impl<'r> RequestBuilder<'r> {
             when: resolve_when(options, &self.collection)?,
             allow_partial: resolve_partial(options)?,
             projection: projection("options.fields", &options.fields, options.include_vectors, options.text_limit)?,
+            filter: options.filter.clone(),
+            min_score: options.min_score,
             collection: self.collection,
             cut: self.cut,
             window,

@@ -12,7 +12,7 @@ use prost::Message;
 use super::gather::{gather, is_of_shard, shard_failures};
 use super::merge::{Hit, merge};
 use super::rank::{Ranked, rank};
-use super::request::{ListKind, SearchRequest};
+use super::request::{ListKind, Method, SearchRequest};
 use crate::cluster::Cluster;
 use crate::token::{self, Position};
 
@@ -35,8 +35,12 @@ pub async fn run(
             request.warnings.push(no_terms(&query.text, several.then_some(list.query)));
         }
     }
-    let lists: Vec<Vec<Hit>> =
+    let mut lists: Vec<Vec<Hit>> =
         gathered.lists.into_iter().map(|shards| merge(shards, request.collection.key_rule, request.window)).collect();
+    if let (Some(least), Method::Turns(_)) = (request.min_score, &request.method) {
+        // The head of each list stays, so that a page is still the head of a longer one (INV-16).
+        lists.iter_mut().for_each(|list| list.retain(|hit| hit.score >= least));
+    }
     let (ranked, has_more) = rank(&request, &lists)?;
     let mut failures = gathered.failures;
     let mut documents = fetch(cluster, &request, &ranked, &gathered.views, &mut failures, deadline).await?;

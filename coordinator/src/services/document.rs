@@ -10,8 +10,8 @@ use antiphon_proto::store::{LogOp, log_op::Op};
 use antiphon_proto::v1::document_service_server::DocumentService;
 use antiphon_proto::v1::{
     CountDocumentsRequest, CountDocumentsResponse, DeleteDocumentsRequest, DeleteDocumentsResponse, Document,
-    GetDocumentsRequest, GetDocumentsResponse, ImportDocumentsRequest, ImportDocumentsResponse, UpsertDocumentsRequest,
-    UpsertDocumentsResponse,
+    ExportDocumentsRequest, ExportDocumentsResponse, GetDocumentsRequest, GetDocumentsResponse, ImportDocumentsRequest,
+    ImportDocumentsResponse, UpsertDocumentsRequest, UpsertDocumentsResponse,
 };
 use futures::future::try_join_all;
 use prost::Message;
@@ -19,18 +19,21 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Service;
+use super::export::export;
 use super::import::import;
 use super::write::Written;
 use crate::collections::Resolved;
 use crate::coordinator::within;
 use crate::embed::embed_documents;
 use crate::search::{check_size, projection};
-use crate::validate::{check_documents, check_keys};
+use crate::validate::{check_documents, check_filter, check_keys};
 
 /// Most keys deleted in one request.
 const MAX_DELETED: usize = 10_000;
 /// Most documents got in one request.
 const MAX_GOT: usize = 1_000;
+/// Answers of an export that wait for a slow reader.
+const EXPORT_ANSWERS: usize = 2;
 /// Acknowledgements that wait for a slow reader.
 const IMPORT_ANSWERS: usize = 16;
 
@@ -94,8 +97,17 @@ impl DocumentService for Service {
         request: Request<DeleteDocumentsRequest>,
     ) -> Result<Response<DeleteDocumentsResponse>, Status> {
         let deadline = self.0.deadline(&request);
-        let DeleteDocumentsRequest { collection, keys } = request.into_inner();
+        let DeleteDocumentsRequest { collection, keys, filter } = request.into_inner();
         let work = async {
+            if let Some(filter) = filter {
+                if !keys.is_empty() {
+                    let words = "a request deletes by keys or by a filter, not by both";
+                    return Err(ApiError::field(ErrorKind::ArgumentInvalid, "filter", words));
+                }
+                let found = self.0.collections.find_newest(&collection).await?;
+                check_filter(Some(&filter), &found.schema, "filter")?;
+                return self.delete_matching(&found, &filter, deadline).await;
+            }
             check_keys(&keys, MAX_DELETED)?;
             let found = self.0.collections.find(&collection).await?;
             let ops = keys.into_iter().map(|key| LogOp { op: Some(Op::DeleteKey(key)) }).collect();
@@ -136,9 +148,13 @@ impl DocumentService for Service {
         request: Request<CountDocumentsRequest>,
     ) -> Result<Response<CountDocumentsResponse>, Status> {
         let deadline = self.0.deadline(&request);
-        let name = request.into_inner().collection;
+        let CountDocumentsRequest { collection: name, filter } = request.into_inner();
         let work = async {
             let found = self.0.collections.find_newest(&name).await?;
+            if let Some(filter) = &filter {
+                check_filter(Some(filter), &found.schema, "filter")?;
+                return self.count_matching(&found, filter, deadline).await;
+            }
             let shards = self.0.describe_shards(&found, true, deadline).await?;
             if let Some(segment) = shards.iter().flat_map(|shard| &shard.quarantined_segments).next() {
                 let words = format!("the segment {segment} is damaged and set aside: its documents cannot be counted");
@@ -147,6 +163,19 @@ impl DocumentService for Service {
             Ok(shards.iter().map(|shard| shard.num_docs).sum())
         };
         Ok(Response::new(CountDocumentsResponse { count: within(deadline, work).await? }))
+    }
+
+    type ExportDocumentsStream = ReceiverStream<Result<ExportDocumentsResponse, Status>>;
+
+    async fn export_documents(
+        &self,
+        request: Request<ExportDocumentsRequest>,
+    ) -> Result<Response<Self::ExportDocumentsStream>, Status> {
+        let timeout = request.metadata().get("grpc-timeout").and_then(|timeout| timeout.to_str().ok());
+        let whole = timeout.and_then(Deadline::last_moment);
+        let (answers, receiver) = tokio::sync::mpsc::channel(EXPORT_ANSWERS);
+        tokio::spawn(export(self.clone(), request.into_inner(), whole, answers));
+        Ok(Response::new(ReceiverStream::new(receiver)))
     }
 }
 

@@ -4,11 +4,13 @@ mod cluster;
 mod collection;
 mod document;
 mod embedded;
+mod export;
 mod hybrid_search;
 mod hybrid_text_search;
 mod import;
 mod keyword_search;
 mod text_search;
+mod matching;
 mod vector_search;
 mod write;
 

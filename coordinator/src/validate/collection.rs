@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use antiphon_proto::analyzers;
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::v1::{Collection, ElementType, KeyCase, Metric, Schema, TextField, VectorField};
+use antiphon_proto::v1::{AttributeType, Collection, ElementType, KeyCase, Metric, Schema, TextField, VectorField};
 
 use super::{Faults, is_name};
 use crate::embed::Embedders;
@@ -14,6 +14,7 @@ const MAX_SHARDS: u32 = 256;
 const MAX_REPLICAS: u32 = 1;
 const MAX_VECTOR_FIELDS: usize = 16;
 const MAX_TEXT_FIELDS: usize = 64;
+const MAX_ATTRIBUTES: usize = 64;
 const MAX_DIMENSIONS: u32 = 65_536;
 
 /// Checks a collection, fills in its defaults and clears what only the server sets. Its vector fields may name these
@@ -97,6 +98,37 @@ fn check_schema(schema: &Schema, fault: &mut impl FnMut(String, String)) {
         let path = format!("collection.schema.texts[{index}]");
         check_name(path.clone(), &field.name, fault);
         check_text_field(&path, field, fault);
+    }
+    check_attributes(schema, fault);
+}
+
+fn check_attributes(schema: &Schema, fault: &mut impl FnMut(String, String)) {
+    if schema.attributes.len() > MAX_ATTRIBUTES {
+        fault(
+            "collection.schema.attributes".into(),
+            format!("{} attributes are too many; at most {MAX_ATTRIBUTES}", schema.attributes.len()),
+        );
+    }
+    let mut names = HashSet::new();
+    for (index, attribute) in schema.attributes.iter().enumerate() {
+        let (path, name) = (format!("collection.schema.attributes[{index}]"), attribute.name.as_str());
+        if !is_name(name) {
+            fault(format!("{path}.name"), format!("{name:?} is not of the form [a-z0-9_-]{{1,64}}"));
+        } else if !names.insert(name) {
+            fault(format!("{path}.name"), format!("{name:?} is the name of another attribute"));
+        } else if schema.vectors.iter().any(|field| field.name == name) {
+            fault(format!("{path}.name"), format!("{name:?} is the name of a vector field"));
+        }
+        let is_text = schema.texts.iter().any(|field| field.name == name);
+        match AttributeType::try_from(attribute.r#type) {
+            Err(_) => fault(format!("{path}.type"), format!("{} is unknown to this release", attribute.r#type)),
+            Ok(AttributeType::Unspecified) => fault(format!("{path}.type"), "an attribute needs a type".into()),
+            Ok(AttributeType::String) => {}
+            Ok(_) if is_text => {
+                fault(format!("{path}.type"), format!("{name:?} is a text field too, and so holds strings"));
+            }
+            Ok(_) => {}
+        }
     }
 }
 
@@ -211,6 +243,11 @@ fn with_defaults(mut schema: Schema) -> Schema {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use antiphon_proto::v1::AttributeField;
+
+    fn attribute(name: &str, of: AttributeType) -> AttributeField {
+        AttributeField { name: name.into(), r#type: of.into() }
+    }
 
     fn vector(name: &str, dimensions: u32) -> VectorField {
         VectorField { name: name.into(), dimensions, ..VectorField::default() }
@@ -221,13 +258,20 @@ mod tests {
         let schema = Schema {
             vectors: vec![vector("v", 0), vector("v", 65_537), VectorField { metric: 99, ..vector("w", 2) }],
             texts: vec![TextField { name: "Ü".into(), analyzer: "klingon".into(), boost: f32::NAN }],
+            attributes: vec![
+                attribute("v", AttributeType::String),
+                attribute("a", AttributeType::Integer),
+                attribute("a", AttributeType::Integer),
+                attribute("b", AttributeType::Unspecified),
+                AttributeField { name: "c".into(), r#type: 99 },
+            ],
             key_case: 7,
         };
         let collection =
             Collection { name: "Bad Name".into(), shard_count: 257, schema: Some(schema), ..Collection::default() };
         let error = check_collection(collection, &Embedders::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SchemaInvalid);
-        assert_eq!(error.violations().len(), 10, "{:#?}", error.violations());
+        assert_eq!(error.violations().len(), 14, "{:#?}", error.violations());
     }
 
     #[test]
@@ -235,7 +279,7 @@ mod tests {
         let schema = Schema {
             vectors: vec![vector("v", 2)],
             texts: vec![TextField { name: "t".into(), ..TextField::default() }],
-            key_case: 0,
+            ..Schema::default()
         };
         let collection = Collection { name: "c".into(), schema: Some(schema), ..Collection::default() };
         let checked = check_collection(collection, &Embedders::default()).unwrap();

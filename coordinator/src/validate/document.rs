@@ -1,9 +1,9 @@
 //! Documents and keys as they are written and read.
 
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::key;
 use antiphon_proto::v1::{Document, Schema, Value, value::Kind};
 use antiphon_proto::vector::{self, VectorFault};
+use antiphon_proto::{attribute, filter, key};
 use prost::Message;
 
 use super::Faults;
@@ -130,6 +130,10 @@ fn check_fields(index: usize, document: &Document, schema: &Schema, faults: &mut
             );
         } else if schema.texts.iter().any(|field| field.name == *name) && !is_text(value) {
             faults.add(ErrorKind::FieldType, path(), "a text field holds a string or a list of strings");
+        } else if let Some(declared) = schema.attributes.iter().find(|attribute| attribute.name == *name)
+            && let Err(fault) = attribute::check(value, declared.r#type())
+        {
+            faults.add(filter::kind_of(&fault), path(), format!("attribute {name:?}: {fault}"));
         }
     }
 }
@@ -162,12 +166,13 @@ fn depth(value: &Value, left: usize) -> Option<usize> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use antiphon_proto::v1::{TextField, ValueList, VectorField};
+    use antiphon_proto::v1::{AttributeField, AttributeType, TextField, ValueList, VectorField};
 
     fn schema() -> Schema {
         Schema {
             vectors: vec![VectorField { name: "v".into(), dimensions: 2, ..VectorField::default() }],
             texts: vec![TextField { name: "t".into(), ..TextField::default() }],
+            attributes: vec![AttributeField { name: "a".into(), r#type: AttributeType::Double.into() }],
             key_case: 0,
         }
     }
@@ -199,6 +204,14 @@ mod tests {
         assert_eq!(fault_of(with_vector("v", &[0.0, 0.0])), Some(ErrorKind::ZeroVector));
         assert_eq!(fault_of(with_field(Kind::Int64(1))), Some(ErrorKind::FieldType));
         assert_eq!(fault_of(with_field(Kind::String("x".into()))), None);
+        let with_attribute = |kind| Document { fields: [("a".to_owned(), value(kind))].into(), ..with_key("k") };
+        let list = |kinds: Vec<Kind>| Kind::List(ValueList { values: kinds.into_iter().map(value).collect() });
+        assert_eq!(fault_of(with_attribute(Kind::Null(0))), None);
+        assert_eq!(fault_of(with_attribute(Kind::Double(1.5))), None);
+        assert_eq!(fault_of(with_attribute(list(vec![Kind::Double(1.5), Kind::Double(-0.0)]))), None);
+        assert_eq!(fault_of(with_attribute(Kind::Int64(1))), Some(ErrorKind::FieldType));
+        assert_eq!(fault_of(with_attribute(list(vec![Kind::Double(1.5), Kind::Null(0)]))), Some(ErrorKind::FieldType));
+        assert_eq!(fault_of(with_attribute(Kind::Double(f64::NAN))), Some(ErrorKind::NotFinite));
         assert_eq!(fault_of(with_field(Kind::String("x".repeat(9 << 20)))), Some(ErrorKind::TooLarge));
     }
 

@@ -2,11 +2,13 @@
 
 mod collection;
 mod document;
+mod filter;
 mod query;
 mod update;
 
 pub use collection::{check_alias, check_collection};
 pub use document::{check_documents, check_keys};
+pub use filter::check_filter;
 pub use query::{Depth, keyword_query, vector_field, vector_query};
 
 pub use update::{Updated, updated};

@@ -47,13 +47,28 @@ pub fn updated(current: &Collection, wanted: &Collection, embedders: &Embedders)
             None => conflicts.add(path, "a field cannot be removed"),
         }
     }
+    for field in &old.attributes {
+        let path = format!("collection.schema.attributes[{:?}]", field.name);
+        match schema.attributes.iter_mut().find(|wanted| wanted.name == field.name) {
+            Some(wanted) => {
+                conflicts.check(&format!("{path}.type"), &field.r#type, &wanted.r#type);
+                wanted.r#type = field.r#type;
+            }
+            None => conflicts.add(path, "a field cannot be removed"),
+        }
+    }
     conflicts.into_result()?;
-    let adds_fields = schema.vectors.len() > old.vectors.len() || schema.texts.len() > old.texts.len();
+    let adds_fields = schema.vectors.len() > old.vectors.len()
+        || schema.texts.len() > old.texts.len()
+        || schema.attributes.len() > old.attributes.len();
     let whole = Collection { name: current.name.clone(), schema: Some(schema), ..current.clone() };
     let checked = check_collection(whole, embedders)?;
     let schema = checked.schema.map(|schema| Schema {
         vectors: in_order(schema.vectors, |field| old.vectors.iter().position(|before| before.name == field.name)),
         texts: in_order(schema.texts, |field| old.texts.iter().position(|before| before.name == field.name)),
+        attributes: in_order(schema.attributes, |field| {
+            old.attributes.iter().position(|before| before.name == field.name)
+        }),
         ..schema
     });
     Ok(Updated { collection: Collection { schema, ..current.clone() }, adds_fields })
@@ -121,7 +136,7 @@ impl Conflicts {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use antiphon_proto::v1::{ElementType, Hnsw, Metric};
+    use antiphon_proto::v1::{AttributeField, AttributeType, ElementType, Hnsw, Metric};
 
     use super::*;
 
@@ -133,8 +148,17 @@ mod tests {
         TextField { name: name.into(), ..TextField::default() }
     }
 
+    fn attribute(name: &str, of: AttributeType) -> AttributeField {
+        AttributeField { name: name.into(), r#type: of.into() }
+    }
+
     fn current() -> Collection {
-        let schema = Schema { vectors: vec![vector("v")], texts: vec![text("a"), text("b")], ..Schema::default() };
+        let schema = Schema {
+            vectors: vec![vector("v")],
+            texts: vec![text("a"), text("b")],
+            attributes: vec![attribute("n", AttributeType::Integer)],
+            ..Schema::default()
+        };
         let made = Collection { name: "c".into(), schema: Some(schema), shard_count: 2, ..Collection::default() };
         Collection { uid: "uid".into(), ..check_collection(made, &Embedders::default()).unwrap() }
     }
@@ -159,6 +183,7 @@ mod tests {
         let names = Schema {
             vectors: vec![VectorField { dimensions: 0, ..vector("v") }],
             texts: vec![text("b"), text("a")],
+            attributes: vec![attribute("n", AttributeType::Unspecified)],
             ..Schema::default()
         };
         let wanted = Collection { name: "c".into(), schema: Some(names), ..Collection::default() };
@@ -170,12 +195,14 @@ mod tests {
         let done = with(|_, schema| {
             schema.texts.insert(0, TextField { name: "z".into(), ..TextField::default() });
             schema.vectors.insert(0, vector("new"));
+            schema.attributes.insert(0, attribute("m", AttributeType::Boolean));
         });
         let Updated { collection, adds_fields } = done.unwrap();
         let schema = collection.schema.unwrap();
         assert!(adds_fields);
         assert_eq!(schema.texts.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["a", "b", "z"]);
         assert_eq!(schema.vectors[1].name, "new");
+        assert_eq!(schema.attributes[1].name, "m");
         assert_eq!((schema.vectors[1].metric(), schema.texts[2].boost), (Metric::Cosine, 1.0));
         assert_eq!((collection.uid.as_str(), collection.shard_count), ("uid", 2));
     }
@@ -208,10 +235,11 @@ mod tests {
             schema.vectors[0].hnsw = Some(Hnsw { connectivity: 8, expansion_add: 64, expansion_search: 0 });
             schema.texts.remove(1);
             schema.texts[0].analyzer = "en".into();
+            schema.attributes[0].r#type = AttributeType::Double.into();
         })
         .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SchemaConflict);
-        assert_eq!(error.metadata().len(), 10, "{:?}", error.metadata());
+        assert_eq!(error.metadata().len(), 11, "{:?}", error.metadata());
         assert!(error.metadata()["collection.schema.texts[\"b\"]"].contains("removed"));
         let renamed = with(|_, schema| schema.vectors[0].name = "w".into()).unwrap_err();
         assert_eq!(renamed.kind(), ErrorKind::SchemaConflict);

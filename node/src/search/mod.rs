@@ -1,10 +1,14 @@
 //! Searching a view: plans, windows, and the bounded pool that the work runs on.
 
+mod listing;
+mod matching;
 mod plan;
 mod pool;
 mod stop;
 mod windows;
 
+pub use listing::{Take, list_rows};
+pub use matching::MatchingRows;
 pub use plan::{plan_keywords, with_counts};
 pub use pool::SearchPool;
 pub use stop::Stop;

@@ -7,10 +7,10 @@ use std::cmp::Ordering;
 
 use antiphon_proto::internal::{Candidate, KeywordPlan, KeywordQuery, VectorQuery};
 use antiphon_proto::vector;
-use roaring::RoaringBitmap;
 
-use super::Stop;
 use super::plan::{condition, requires_all_groups};
+use super::{MatchingRows, Stop};
+use crate::attributes::{RowSet, Selection};
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
 use crate::segment::SegmentError;
@@ -27,7 +27,7 @@ pub struct Found {
     pub score: f64,
 }
 
-/// The first `window` rows by a vector.
+/// The first `window` of the matching rows by a vector.
 ///
 /// # Errors
 /// [`NodeError::Invalid`] for a field or vector that does not fit the schema; [`NodeError::Corruption`]; the stop's.
@@ -35,6 +35,7 @@ pub fn vector_window(
     view: &View,
     schema: &ShardSchema,
     query: &VectorQuery,
+    matching: &MatchingRows,
     window: usize,
     stop: &Stop,
 ) -> Result<Vec<Candidate>, NodeError> {
@@ -46,14 +47,14 @@ pub fn vector_window(
     let scorer = Scorer::new(spec.graph.metric, &values);
     let total =
         view.segments().filter_map(|segment| segment.segment().vectors(field)).map(|file| u64::from(file.len())).sum();
-    over_segments(view, window, stop, |segment| {
+    over_segments(view, matching, window, stop, |segment, rows| {
         let Some(file) = segment.segment().vectors(field) else { return Ok(Vec::new()) };
         vectors::vector_window(
             file,
             segment.segment().graph(field),
             &scorer,
             segment_depth(query, u64::from(file.len()), total),
-            segment.dead_if_any(),
+            rows,
             window,
             query.exact,
             &|| stop.is_set(),
@@ -71,7 +72,7 @@ fn segment_depth(query: &VectorQuery, len: u64, total: u64) -> usize {
     depth.max(query.min_depth) as usize
 }
 
-/// The first `window` rows by a plan with counts.
+/// The first `window` of the matching rows by a plan with counts.
 ///
 /// # Errors
 /// [`NodeError::Invalid`] for a plan that does not fit the schema; [`NodeError::Corruption`]; the stop's.
@@ -80,6 +81,7 @@ pub fn keyword_window(
     schema: &ShardSchema,
     query: &KeywordQuery,
     plan: &KeywordPlan,
+    matching: &MatchingRows,
     window: usize,
     stop: &Stop,
 ) -> Result<Vec<Candidate>, NodeError> {
@@ -123,18 +125,17 @@ pub fn keyword_window(
         .collect();
     let text_query = TextQuery { terms, fields, require_all_groups: requires_all_groups(query) };
     let condition = condition(query, schema)?;
-    over_segments(view, window, stop, |segment| {
+    over_segments(view, matching, window, stop, |segment, rows| {
         let Some(text) = segment.segment().text() else { return Ok(Vec::new()) };
         let is_stopped = || stop.is_set();
         match &condition {
-            None => Ok(text.window(&text_query, segment.dead_if_any(), window, &is_stopped)?),
+            None => Ok(text.window(&text_query, rows, window, &is_stopped)?),
             Some(condition) => {
                 // Rows that do not meet the condition are as good as dead.
-                let mut left_out = RoaringBitmap::new();
-                left_out.insert_range(0..text.num_rows());
-                left_out -= text.matching(condition, &is_stopped)?;
-                left_out |= segment.dead().as_ref();
-                Ok(text.window(&text_query, Some(&left_out), window, &is_stopped)?)
+                let mut may_be_found = RowSet::none(text.num_rows());
+                let meeting = text.matching(condition, &is_stopped)?;
+                meeting.iter().filter(|row| rows.contains(*row)).for_each(|row| may_be_found.insert(row));
+                Ok(text.window(&text_query, Selection::only(&may_be_found), window, &is_stopped)?)
             }
         }
     })
@@ -142,16 +143,23 @@ pub fn keyword_window(
 
 fn over_segments(
     view: &View,
+    matching: &MatchingRows,
     window: usize,
     stop: &Stop,
-    mut search: impl FnMut(&SegmentView) -> Result<Vec<(u32, f64)>, SegmentError>,
+    mut search: impl FnMut(&SegmentView, Selection<'_>) -> Result<Vec<(u32, f64)>, SegmentError>,
 ) -> Result<Vec<Candidate>, NodeError> {
+    let matching = matching.of(view, stop)?;
     let mut found: Vec<Found> = Vec::new();
     for (place, segment) in view.segments().enumerate() {
         if stop.is_set() {
             return Err(stop.error());
         }
-        let rows = search(segment).map_err(|error| if error.is_stopped() { stop.error() } else { error.into() })?;
+        let may_be_found = match matching {
+            None => segment.living(),
+            Some(sets) => sets.get(place).map_or(Selection::All, Selection::only),
+        };
+        let rows = search(segment, may_be_found)
+            .map_err(|error| if error.is_stopped() { stop.error() } else { error.into() })?;
         let address = |row| RowAddress { segment: place as u32, row };
         found.extend(rows.into_iter().map(|(row, score)| Found { address: address(row), score }));
     }

@@ -12,6 +12,7 @@ use super::row_table::RowTableBuilder;
 use super::segment::{Segment, SegmentBlobs};
 use super::source::BuildRow;
 use super::{SegmentError, file_names};
+use crate::attributes::ColumnBuilder;
 use crate::graph::{GraphBuilder, GraphError};
 use crate::mapped::Blob;
 use crate::schema::{ShardSchema, texts_of};
@@ -63,6 +64,7 @@ pub struct SegmentBuilder {
     payload: PayloadWriter<BufWriter<Output>>,
     text: Option<TextIndexBuilder>,
     vectors: Vec<VectorFileBuilder<Output>>,
+    attributes: Vec<ColumnBuilder>,
 }
 
 impl SegmentBuilder {
@@ -87,7 +89,8 @@ impl SegmentBuilder {
             vectors.push(VectorFileBuilder::new(destination.create(&file_names::vectors(field))?, params)?);
         }
         let rows = RowTableBuilder::new(schema.texts.len());
-        Ok(Self { schema, destination, graph_min_rows, rows, payload, text, vectors })
+        let attributes = schema.attributes.iter().map(|attribute| ColumnBuilder::new(attribute.r#type())).collect();
+        Ok(Self { schema, destination, graph_min_rows, rows, payload, text, vectors, attributes })
     }
 
     /// Adds the next row; its folded key must come after the last one's.
@@ -103,6 +106,11 @@ impl SegmentBuilder {
         for (builder, vector) in self.vectors.iter_mut().zip(&row.vectors) {
             if let Some(vector) = vector {
                 builder.push(number, vector)?;
+            }
+        }
+        for (column, attribute) in self.attributes.iter_mut().zip(&self.schema.attributes) {
+            if let Some(value) = row.fields.get(&attribute.name) {
+                column.add(number, value)?;
             }
         }
         let position = self.payload.add(&row.payload())?;
@@ -126,6 +134,9 @@ impl SegmentBuilder {
         files.push(payload.close(file_names::PAYLOAD.into())?);
         if let Some(text) = self.text {
             files.push(destination.put(file_names::TEXT.into(), &text.finish()?)?);
+        }
+        for (index, column) in self.attributes.into_iter().enumerate() {
+            files.push(destination.put(file_names::attribute(index), &column.finish()?)?);
         }
         for (field, (builder, spec)) in self.vectors.into_iter().zip(&self.schema.vectors).enumerate() {
             let file = builder.finish(num_rows)?.close(file_names::vectors(field))?;

@@ -1,5 +1,6 @@
 //! What can go wrong with a segment.
 
+use crate::attributes::ColumnError;
 use crate::graph::GraphError;
 use crate::mapped::MapError;
 use crate::text::TextError;
@@ -29,6 +30,9 @@ pub enum SegmentError {
     /// A graph is damaged, or could not be built.
     #[error("a graph of a segment failed")]
     Graph(#[from] GraphError),
+    /// An attribute's column is damaged, or could not be built.
+    #[error("an attribute of a segment failed")]
+    Attribute(#[from] ColumnError),
     /// A stored document cannot be decoded.
     #[error("a stored document cannot be decoded")]
     Document(#[from] prost::DecodeError),

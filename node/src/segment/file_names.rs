@@ -9,6 +9,11 @@ pub(super) const PAYLOAD: &str = "payload";
 /// The text index, where the schema has text fields.
 pub(super) const TEXT: &str = "text";
 
+/// The column of an attribute.
+pub(super) fn attribute(attribute: usize) -> String {
+    format!("attribute-{attribute}")
+}
+
 /// The vectors of a field.
 pub(super) fn vectors(field: usize) -> String {
     format!("vectors-{field}")

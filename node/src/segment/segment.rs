@@ -12,6 +12,7 @@ use prost::Message;
 use super::payload::PayloadFile;
 use super::source::BuildRow;
 use super::{RowTable, SegmentError, file_names};
+use crate::attributes::{Column, ColumnBuilder};
 use crate::graph::Graph;
 use crate::mapped::Blob;
 use crate::schema::{ShardSchema, texts_of};
@@ -45,6 +46,9 @@ pub struct Segment {
     rebuilt_counts: Option<Vec<Vec<u32>>>,
     vectors: Vec<VectorFile>,
     graphs: Vec<Option<Graph>>,
+    attributes: Vec<Column>,
+    /// Whether columns of attributes were built anew.
+    has_rebuilt_columns: bool,
     size_bytes: u64,
 }
 
@@ -83,13 +87,26 @@ impl Segment {
             });
             vectors.push(file);
         }
+        let has_rebuilt_columns =
+            (0..schema.attributes.len()).any(|index| blobs.get(&file_names::attribute(index)).is_none());
+        let attributes = open_attributes(&blobs, &rows, &payload, schema)?;
         let size_bytes = blobs.0.values().map(|blob| blob.len() as u64).sum();
         let has_later =
             (vectors.len()..schema.vectors.len()).any(|field| blobs.get(&file_names::vectors(field)).is_some());
         if has_later {
             return Err(SegmentError::Mismatch("a file of the segment is missing"));
         }
-        let mut segment = Self { rows, payload, text, rebuilt_counts: None, vectors, graphs, size_bytes };
+        let mut segment = Self {
+            rows,
+            payload,
+            text,
+            rebuilt_counts: None,
+            vectors,
+            graphs,
+            attributes,
+            has_rebuilt_columns,
+            size_bytes,
+        };
         if own_texts < schema.texts.len() {
             segment.rebuild_text(schema)?;
         }
@@ -110,9 +127,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether the text index was built anew, in memory, since the segment lacks fields of the schema.
+    /// Whether the text index or columns were built anew, in memory, since the segment lacks fields of the schema.
     pub fn is_rebuilt(&self) -> bool {
-        self.rebuilt_counts.is_some()
+        self.rebuilt_counts.is_some() || self.has_rebuilt_columns
     }
 
     /// The tokens of a row in a text field.
@@ -148,6 +165,11 @@ impl Segment {
         self.graphs.get(field)?.as_ref()
     }
 
+    /// The columns of the schema's attributes.
+    pub fn attributes(&self) -> &[Column] {
+        &self.attributes
+    }
+
     /// Bytes of all files.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
@@ -158,8 +180,7 @@ impl Segment {
     /// # Errors
     /// [`SegmentError`] where the payload is damaged.
     pub fn fields(&self, row: u32) -> Result<v1::Document, SegmentError> {
-        let position = self.rows.payload(row).ok_or(SegmentError::Mismatch("a row beyond the end"))?;
-        Ok(v1::Document::decode(self.payload.read(position)?.as_slice())?)
+        stored_fields(&self.rows, &self.payload, row)
     }
 
     /// The vector of a row in a field.
@@ -180,6 +201,43 @@ impl Segment {
             vectors: (0..self.vectors.len()).map(|field| self.vector(field, row).map(<[f32]>::to_vec)).collect(),
         })
     }
+}
+
+fn stored_fields(rows: &RowTable, payload: &PayloadFile, row: u32) -> Result<v1::Document, SegmentError> {
+    let position = rows.payload(row).ok_or(SegmentError::Mismatch("a row beyond the end"))?;
+    Ok(v1::Document::decode(payload.read(position)?.as_slice())?)
+}
+
+/// The attributes' columns: from their files, and for attributes that are younger than the segment from its documents.
+fn open_attributes(
+    blobs: &SegmentBlobs,
+    rows: &RowTable,
+    payload: &PayloadFile,
+    schema: &ShardSchema,
+) -> Result<Vec<Column>, SegmentError> {
+    let names: Vec<String> = (0..schema.attributes.len()).map(file_names::attribute).collect();
+    let mut missing: Vec<(usize, ColumnBuilder)> = (0..names.len())
+        .filter(|index| blobs.get(&names[*index]).is_none())
+        .map(|index| (index, ColumnBuilder::new(schema.attributes[index].r#type())))
+        .collect();
+    let num_rows = if missing.is_empty() { 0 } else { rows.num_rows() };
+    for row in 0..num_rows {
+        let document = stored_fields(rows, payload, row)?;
+        for (index, column) in &mut missing {
+            if let Some(value) = document.fields.get(&schema.attributes[*index].name) {
+                column.add(row, value)?;
+            }
+        }
+    }
+    let mut built = HashMap::new();
+    for (index, column) in missing {
+        built.insert(index, Blob::from_bytes(&column.finish()?));
+    }
+    let open = |index: usize| {
+        let blob = built.remove(&index).map_or_else(|| blobs.require(&names[index]), Ok)?;
+        Ok(Column::open(blob, rows.num_rows(), schema.attributes[index].r#type())?)
+    };
+    (0..names.len()).map(open).collect()
 }
 
 impl std::fmt::Debug for Segment {

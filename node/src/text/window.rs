@@ -8,7 +8,6 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, BinaryHeap};
 
-use roaring::RoaringBitmap;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED};
@@ -19,16 +18,20 @@ use super::index::{FieldIndex, TextIndex};
 use super::pruning::{NO_THRESHOLD, Pruning, slack_of};
 use super::query::{FieldStatistics, KeywordQuery};
 use super::score::{LengthNorms, idf, term_score};
+use crate::attributes::{RowSet, Selection};
 
 /// After so many candidates, `stop` is asked.
 const CANDIDATES_PER_POLL: u32 = 1_000;
+
+/// What looking a row up in a term's postings costs, in postings walked: a skip, and the unpacking of a block of 128.
+const POSTINGS_PER_SEEK: u64 = 16;
 
 /// So many candidates beyond n wait at most.
 const BUFFERED_CANDIDATES: usize = 4_096;
 
 impl TextIndex {
-    /// The best `n` live rows with their scores, by score descending, then row ascending: exact, ties included. Rows in
-    /// `dead` are not there. `stop` is asked at the beginning and every 1,000 candidates.
+    /// The best `n` of the rows that may be found, with their scores, by score descending, then row ascending: exact, ties
+    /// included. `stop` is asked at the beginning and every 1,000 candidates.
     ///
     /// # Errors
     /// [`TextError::Stopped`]; [`TextError::UnknownField`] and [`TextError::Boost`] for a query that does not fit;
@@ -36,7 +39,7 @@ impl TextIndex {
     pub fn window(
         &self,
         query: &KeywordQuery,
-        dead: Option<&RoaringBitmap>,
+        rows: Selection<'_>,
         n: usize,
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<(u32, f64)>, TextError> {
@@ -48,6 +51,11 @@ impl TextIndex {
         if n == 0 || held.terms.is_empty() || (query.require_all_groups && held.lacks_a_group(query)) {
             return Ok(Vec::new());
         }
+        if let Selection::Only { rows, len } = rows
+            && u64::from(len) * held.terms.len() as u64 * POSTINGS_PER_SEEK < held.num_postings()
+        {
+            return held.walk(rows, query, n, stop);
+        }
         let pruning = Pruning::new(held.terms.iter().map(|term| term.weight), held.slack);
         let terms = held.candidate_terms(query, &pruning);
         let candidates = if query.require_all_groups {
@@ -58,11 +66,11 @@ impl TextIndex {
         let mut search = Search {
             held,
             pruning,
-            dead: dead.filter(|dead| !dead.is_empty()),
+            rows,
             n,
             nth_scores: BinaryHeap::new(),
             waiting: Vec::new(),
-            best: BinaryHeap::new(),
+            best: Best { n, entries: BinaryHeap::new() },
             score_threshold: NO_THRESHOLD,
             threshold: NO_THRESHOLD,
             num_candidates: 0,
@@ -74,7 +82,7 @@ impl TextIndex {
             return Err(TextError::Stopped);
         }
         search.settle();
-        Ok(search.best.into_sorted_vec().into_iter().map(|entry| (entry.row, entry.score)).collect())
+        Ok(search.best.into_sorted())
     }
 }
 
@@ -146,8 +154,38 @@ impl<'a> Held<'a> {
             .collect()
     }
 
-    /// The canonical score of a row. Rows must be asked for in ascending order.
-    fn score(&mut self, row: u32) -> f64 {
+    /// Postings of all terms.
+    fn num_postings(&self) -> u64 {
+        self.terms.iter().map(|term| u64::from(term.postings.size_hint())).sum()
+    }
+
+    /// The best `n` of a few rows: each is looked up, where finding candidates would mean walking many postings.
+    fn walk(
+        mut self,
+        rows: &RowSet,
+        query: &KeywordQuery,
+        n: usize,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<(u32, f64)>, TextError> {
+        let num_groups = query.terms.iter().map(|term| term.group).collect::<BTreeSet<u32>>().len();
+        let mut best = Best { n, entries: BinaryHeap::new() };
+        for (visited, row) in (1u32..).zip(rows.iter()) {
+            if visited % CANDIDATES_PER_POLL == 0 && stop() {
+                return Err(TextError::Stopped);
+            }
+            let mut groups = BTreeSet::new();
+            let score = self.score(row, |position| groups.extend([query.terms[position].group]));
+            let is_match = if query.require_all_groups { groups.len() == num_groups } else { !groups.is_empty() };
+            if is_match {
+                best.push(Entry { score, row });
+            }
+        }
+        Ok(best.into_sorted())
+    }
+
+    /// The canonical score of a row; tells the places of its terms in the query. Rows must be asked for in ascending
+    /// order.
+    fn score(&mut self, row: u32, mut found: impl FnMut(usize)) -> f64 {
         let mut score = 0.0;
         for term in &mut self.terms {
             let mut at = term.postings.doc();
@@ -157,6 +195,7 @@ impl<'a> Held<'a> {
             if at == row
                 && let Some((field, norms)) = &self.fields[term.field]
             {
+                found(term.position);
                 score += term_score(term.weight, term.postings.term_freq(), norms.of(field.lengths.fieldnorm_id(row)));
             }
         }
@@ -185,17 +224,40 @@ impl Ord for Entry {
     }
 }
 
+/// The best n rows so far.
+struct Best {
+    n: usize,
+    /// The worst of them on top.
+    entries: BinaryHeap<Entry>,
+}
+
+impl Best {
+    fn push(&mut self, entry: Entry) {
+        if self.entries.len() < self.n {
+            self.entries.push(entry);
+        } else if let Some(mut worst) = self.entries.peek_mut()
+            && entry < *worst
+        {
+            *worst = entry;
+        }
+    }
+
+    fn into_sorted(self) -> Vec<(u32, f64)> {
+        self.entries.into_sorted_vec().into_iter().map(|entry| (entry.row, entry.score)).collect()
+    }
+}
+
 /// One search under way.
 struct Search<'a> {
     held: Held<'a>,
     pruning: Pruning,
-    dead: Option<&'a RoaringBitmap>,
+    rows: Selection<'a>,
     n: usize,
     /// tantivy's n best scores so far, as bits: the same order, as none is negative.
     nth_scores: BinaryHeap<Reverse<u32>>,
     /// Rows with tantivy's scores, ascending.
     waiting: Vec<(u32, f32)>,
-    best: BinaryHeap<Entry>,
+    best: Best,
     /// What tantivy's score of a row must exceed.
     score_threshold: f32,
     /// What tantivy's bounds must exceed.
@@ -235,7 +297,7 @@ impl Search<'_> {
         if self.is_stopped {
             return f32::INFINITY;
         }
-        if score > self.score_threshold && !self.dead.is_some_and(|dead| dead.contains(row)) {
+        if score > self.score_threshold && self.rows.contains(row) {
             self.admit(row, score);
         }
         self.threshold
@@ -270,14 +332,7 @@ impl Search<'_> {
             if score <= self.score_threshold {
                 continue;
             }
-            let entry = Entry { score: self.held.score(row), row };
-            if self.best.len() < self.n {
-                self.best.push(entry);
-            } else if let Some(mut worst) = self.best.peek_mut()
-                && entry < *worst
-            {
-                *worst = entry;
-            }
+            self.best.push(Entry { score: self.held.score(row, |_| ()), row });
         }
     }
 }

@@ -13,6 +13,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use super::{
     Analyzer, FieldStatistics, KeywordQuery, QueryTerm, TextError, TextFieldSpec, TextIndex, TextIndexBuilder,
 };
+use crate::attributes::{RowSet, Selection};
 use crate::mapped::Blob;
 
 /// The words of each field of each row.
@@ -153,10 +154,21 @@ fn windows_are_those_of_the_model() {
             let query = random_query(rng, &segments, num_fields, num_words);
             let n = [1, 3, 10, 100, usize::MAX][rng.random_range(0..5)];
             for segment in &segments {
-                let dead = Some(&segment.dead).filter(|dead| !dead.is_empty());
-                let found = segment.index.window(&query, dead, n, &go_on).unwrap();
+                let rows = Selection::living(&segment.dead);
+                let found = segment.index.window(&query, rows, n, &go_on).unwrap();
                 let expected = model_window(&query, segment, n);
                 assert_eq!(bits(&found), bits(&expected), "seed {seed}, n {n}, {query:?}");
+                // The same as a set of rows, which few of them are looked up from.
+                let share = [0.02, 0.2, 0.9][rng.random_range(0..3)];
+                let num_rows = segment.rows.len() as u32;
+                let mut set = RowSet::none(num_rows);
+                let found_ones = (0..num_rows).filter(|row| !segment.dead.contains(*row));
+                found_ones.filter(|_| rng.random_bool(share)).for_each(|row| set.insert(row));
+                let found = segment.index.window(&query, Selection::only(&set), n, &go_on).unwrap();
+                let mut expected = model_window(&query, segment, usize::MAX);
+                expected.retain(|(row, _)| set.contains(*row));
+                expected.truncate(n);
+                assert_eq!(bits(&found), bits(&expected), "seed {seed}, n {n}, a share of {share}, {query:?}");
                 *seen.entry(found.len().min(n) > 0).or_insert(0) += 1;
             }
         }
@@ -184,10 +196,10 @@ fn splitting_a_corpus_changes_no_bit() {
         let segment = Segment { index: whole, rows, dead: RoaringBitmap::new() };
         for _ in 0..20 {
             let query = random_query(rng, std::slice::from_ref(&segment), num_fields, num_words);
-            let expected = segment.index.window(&query, None, 20, &go_on).unwrap();
+            let expected = segment.index.window(&query, Selection::All, 20, &go_on).unwrap();
             let mut merged: Vec<(u32, f64)> = Vec::new();
             for (first, part) in &parts {
-                let window = part.window(&query, None, 20, &go_on).unwrap();
+                let window = part.window(&query, Selection::All, 20, &go_on).unwrap();
                 merged.extend(window.into_iter().map(|(row, score)| (first + row, score)));
             }
             merged.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -229,7 +241,7 @@ fn query_for(text: &str) -> KeywordQuery {
 #[test]
 fn statistics_that_cannot_be_do_not_panic() {
     let index = build(&vec![vec![vec!["a".to_owned(), "b".to_owned()]]; 200], 1);
-    let window = |query: &KeywordQuery| index.window(query, None, 10, &go_on);
+    let window = |query: &KeywordQuery| index.window(query, Selection::All, 10, &go_on);
     let mut query = query_for("a");
     query.terms[0].doc_freq = u64::MAX;
     assert_eq!(window(&query).unwrap().len(), 10);
@@ -272,10 +284,10 @@ fn a_search_stops_when_told() {
             polls.set(polls.get() + 1);
             polls.get() > 2
         };
-        assert!(matches!(index.window(&query, None, 4_000, &stop), Err(TextError::Stopped)));
+        assert!(matches!(index.window(&query, Selection::All, 4_000, &stop), Err(TextError::Stopped)));
         assert_eq!(polls.get(), 3);
     }
-    assert!(matches!(index.window(&query_for("a"), None, 1, &|| true), Err(TextError::Stopped)));
+    assert!(matches!(index.window(&query_for("a"), Selection::All, 1, &|| true), Err(TextError::Stopped)));
 }
 
 #[test]
@@ -300,7 +312,7 @@ fn every_word_form_finds_its_document() {
             .map(|(group, term)| QueryTerm { field: 0, text: term.text, group, doc_freq: 1 })
             .collect();
         query.require_all_groups = true;
-        let found = index.window(&query, None, 10, &go_on).unwrap();
+        let found = index.window(&query, Selection::All, 10, &go_on).unwrap();
         assert_eq!(found.into_iter().map(|(row, _)| row).collect::<Vec<_>>(), [row], "{text}");
     }
 }

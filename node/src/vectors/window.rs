@@ -4,8 +4,7 @@
 //! rows; how rows are searched, and so the ranking, depends on the view, the query and the depth, never on n, so that a
 //! window is the head of every longer one.
 
-use roaring::RoaringBitmap;
-
+use crate::attributes::Selection;
 use crate::graph::{Graph, GraphError};
 use crate::vectors::kernel::prefetch;
 use crate::vectors::top::Top;
@@ -37,7 +36,7 @@ pub enum VectorError {
     },
 }
 
-/// The best `n` rows that have a vector and are not `dead`, best first, with their scores.
+/// The best `n` of the rows that may be found and have a vector, best first, with their scores.
 ///
 /// `graph` was built from `file`, and is asked for `depth` candidates: one number whatever the page. `n` cuts the ranking
 /// and changes nothing else. The rows are scanned where there is no graph, where the caller wants them `exact`, where a
@@ -52,7 +51,7 @@ pub fn vector_window(
     graph: Option<&Graph>,
     scorer: &Scorer,
     depth: usize,
-    dead: Option<&RoaringBitmap>,
+    rows: Selection<'_>,
     n: usize,
     exact: bool,
     stop: &dyn Fn() -> bool,
@@ -60,7 +59,7 @@ pub fn vector_window(
     if stop() {
         return Err(VectorError::Stopped);
     }
-    let search = SegmentSearch { file, scorer, dead: dead.filter(|dead| !dead.is_empty()), stop };
+    let search = SegmentSearch { file, scorer, rows, stop };
     let depth = depth.max(1);
     if let Some(graph) = graph
         && !exact
@@ -77,21 +76,21 @@ pub fn vector_window(
 struct SegmentSearch<'a> {
     file: &'a VectorFile,
     scorer: &'a Scorer,
-    /// Absent where every row is live.
-    dead: Option<&'a RoaringBitmap>,
+    /// Those that may be found.
+    rows: Selection<'a>,
     stop: &'a dyn Fn() -> bool,
 }
 
 impl SegmentSearch<'_> {
-    /// Whether asking the graph is estimated to take less time than scanning the live rows. Depends on the graph, the
-    /// numbers of live and dead rows, and the depth alone.
+    /// Whether asking the graph is estimated to take less time than scanning the rows that may be found. Depends on the
+    /// graph, the numbers of rows, and the depth alone.
     fn graph_is_cheaper(&self, depth: usize, num_strays: usize) -> bool {
         let count = f64::from(self.file.len());
-        let dead = self.dead.map_or(0, |dead| dead.range_cardinality(..self.file.num_rows()));
-        let live_share = 1.0 - dead as f64 / f64::from(self.file.num_rows().max(1));
-        // The graph visits dead nodes as well until it has found enough live ones.
-        let graph_cost = ROWS_PER_CANDIDATE * depth as f64 / live_share + num_strays as f64;
-        live_share > 0.0 && graph_cost < count * live_share
+        let num_rows = self.file.num_rows();
+        let share = f64::from(self.rows.len(num_rows)) / f64::from(num_rows.max(1));
+        // The graph visits other nodes as well until it has found enough of these.
+        let graph_cost = ROWS_PER_CANDIDATE * depth as f64 / share + num_strays as f64;
+        share > 0.0 && graph_cost < count * share
     }
 
     /// Whether the query tells rows apart: under the inner product a zero vector does not.
@@ -99,39 +98,35 @@ impl SegmentSearch<'_> {
         self.scorer.metric() != Metric::Dot || self.scorer.query().iter().any(|&value| value != 0.0)
     }
 
-    fn is_live(&self, row: u32) -> bool {
-        self.dead.is_none_or(|dead| !dead.contains(row))
+    /// Whether one of the rows that the node stands for may be found.
+    fn node_may_be_found(&self, node: u32) -> bool {
+        self.file.group_of(node).any(|slot| self.file.row_of_slot(slot).is_some_and(|row| self.rows.contains(row)))
     }
 
-    /// Whether one of the rows that the node stands for is live.
-    fn node_is_live(&self, node: u32) -> bool {
-        self.file.group_of(node).any(|slot| self.file.row_of_slot(slot).is_some_and(|row| self.is_live(row)))
-    }
-
-    /// The graph's `depth` nearest nodes with a live row, and its strays, or `None` where it finds fewer although there
-    /// are more: deleted neighbours must not hide live ones.
+    /// The graph's `depth` nearest nodes with a row that may be found, and its strays, or `None` where it finds fewer
+    /// although there are more: deleted neighbours, or such as a filter rules out, must not hide others.
     fn search_graph(&self, graph: &Graph, depth: usize) -> Result<Option<Vec<u32>>, VectorError> {
-        let predicate = |node: u32| self.node_is_live(node);
-        let predicate = self.dead.map(|_| &predicate as &dyn Fn(u32) -> bool);
+        let predicate = |node: u32| self.node_may_be_found(node);
+        let predicate = (!self.rows.is_all()).then_some(&predicate as &dyn Fn(u32) -> bool);
         let mut nodes = graph.search(self.scorer.query(), depth, predicate)?;
         let is_full = nodes.len() >= depth;
         nodes.sort_unstable();
-        let is_missing = |stray: &&u32| nodes.binary_search(stray).is_err() && self.node_is_live(**stray);
+        let is_missing = |stray: &&u32| nodes.binary_search(stray).is_err() && self.node_may_be_found(**stray);
         let strays: Vec<u32> = graph.strays().iter().filter(is_missing).copied().collect();
         nodes.extend(strays);
-        let is_complete = is_full || nodes.len() >= self.live_nodes_up_to(nodes.len() + 1)?;
+        let is_complete = is_full || nodes.len() >= self.nodes_up_to(nodes.len() + 1)?;
         Ok(is_complete.then_some(nodes))
     }
 
-    /// Counts the nodes with a live row, up to `limit`.
-    fn live_nodes_up_to(&self, limit: usize) -> Result<usize, VectorError> {
-        if self.dead.is_none() {
+    /// Counts the nodes with a row that may be found, up to `limit`.
+    fn nodes_up_to(&self, limit: usize) -> Result<usize, VectorError> {
+        if self.rows.is_all() {
             return Ok(limit.min(self.file.num_graph_nodes() as usize));
         }
         let mut found = 0;
         for slot in 0..self.file.len() {
             self.poll(slot)?;
-            found += usize::from(self.file.is_graph_node(slot) && self.node_is_live(slot));
+            found += usize::from(self.file.is_graph_node(slot) && self.node_may_be_found(slot));
             if found == limit {
                 break;
             }
@@ -140,8 +135,13 @@ impl SegmentSearch<'_> {
     }
 
     fn rescore(&self, nodes: &[u32], n: usize) -> Result<Vec<(u32, f64)>, VectorError> {
-        let mut top = Top::new(n);
         let slots: Vec<u32> = nodes.iter().flat_map(|&node| self.file.group_of(node)).collect();
+        self.score_slots(&slots, n)
+    }
+
+    /// The best of scattered rows, as far as they may be found.
+    fn score_slots(&self, slots: &[u32], n: usize) -> Result<Vec<(u32, f64)>, VectorError> {
+        let mut top = Top::new(n);
         // The rows lie far apart: each is on its way from memory while those before it are scored.
         let ahead = (PREFETCH_BYTES / (4 * self.file.dims().max(1))).max(1);
         let ask_for = |slot: &u32| self.file.vector(*slot).map(prefetch).unwrap_or_default();
@@ -150,7 +150,7 @@ impl SegmentSearch<'_> {
             self.poll(visited as u32)?;
             slots.get(visited + ahead).map(ask_for).unwrap_or_default();
             if let Some(row) = self.file.row_of_slot(slot)
-                && self.is_live(row)
+                && self.rows.contains(row)
             {
                 self.score_into(&mut top, slot, row);
             }
@@ -159,9 +159,18 @@ impl SegmentSearch<'_> {
     }
 
     fn scan(&self, n: usize) -> Result<Vec<(u32, f64)>, VectorError> {
+        let dead = match self.rows {
+            Selection::All => None,
+            Selection::Except(dead) => Some(dead),
+            // The others are not even looked at.
+            Selection::Only { rows, .. } => {
+                let slots: Vec<u32> = rows.iter().filter_map(|row| self.file.slot_of_row(row)).collect();
+                return self.score_slots(&slots, n);
+            }
+        };
         let mut top = Top::new(n);
         // Rows ascend with slots, so walking along the dead rows is cheaper than looking each one up.
-        let mut dead = self.dead.into_iter().flatten().peekable();
+        let mut dead = dead.into_iter().flatten().peekable();
         for slot in 0..self.file.len() {
             self.poll(slot)?;
             let Some(row) = self.file.row_of_slot(slot) else { continue };

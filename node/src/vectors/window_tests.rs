@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use roaring::RoaringBitmap;
 
 use super::*;
+use crate::attributes::{RowSet, Selection};
 use crate::graph::{Graph, GraphBuilder, GraphParams};
 use crate::mapped::Blob;
 
@@ -44,7 +45,14 @@ impl Field {
 
     fn window(&self, query: &[f32], depth: usize, dead: &RoaringBitmap, n: usize, exact: bool) -> Vec<(u32, f64)> {
         let scorer = Scorer::new(self.file.metric(), query);
-        vector_window(&self.file, self.graph.as_ref(), &scorer, depth, Some(dead), n, exact, &|| false).unwrap()
+        let window =
+            |rows| vector_window(&self.file, self.graph.as_ref(), &scorer, depth, rows, n, exact, &|| false).unwrap();
+        let found = window(Selection::living(dead));
+        // The living rows as a set, as a filter gives them, are found alike.
+        let mut living = RowSet::all(self.file.num_rows());
+        living.remove_all(dead);
+        assert_eq!(window(Selection::only(&living)), found);
+        found
     }
 
     /// The answer by definition.
@@ -192,7 +200,7 @@ fn a_search_stops_when_told() {
         asked.set(asked.get() + 1);
         asked.get() > 3
     };
-    let result = vector_window(&field.file, None, &scorer, 10, None, 10, true, &stop);
+    let result = vector_window(&field.file, None, &scorer, 10, Selection::All, 10, true, &stop);
     assert!(matches!(result, Err(VectorError::Stopped)));
     assert_eq!(asked.get(), 4);
 }

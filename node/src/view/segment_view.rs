@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use antiphon_store::SegmentId;
 use roaring::RoaringBitmap;
 
+use crate::attributes::Selection;
 use crate::segment::{Segment, SegmentError};
 
 /// Document frequencies kept; beyond, the cache starts over.
@@ -86,9 +87,9 @@ impl SegmentView {
         &self.dead
     }
 
-    /// Dead rows, or none where every row lives, which searches do faster.
-    pub fn dead_if_any(&self) -> Option<&RoaringBitmap> {
-        if self.dead.is_empty() { None } else { Some(&self.dead) }
+    /// The rows that live.
+    pub fn living(&self) -> Selection<'_> {
+        Selection::living(&self.dead)
     }
 
     /// Rows that live.
