@@ -65,4 +65,12 @@ impl RawGraph {
     pub fn search(&self, query: &[f32], count: usize) -> Outcome<Vec<u64>> {
         Ok(self.index.search(query, count)?.keys)
     }
+
+    /// The keys of the `count` nearest of those that pass.
+    ///
+    /// # Errors
+    /// usearch's.
+    pub fn filtered_search(&self, query: &[f32], count: usize, passes: impl Fn(u64) -> bool) -> Outcome<Vec<u64>> {
+        Ok(self.index.filtered_search(query, count, passes)?.keys)
+    }
 }
