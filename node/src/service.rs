@@ -78,7 +78,8 @@ async fn search(
     let window = query.window as usize;
     let run = node.pool().run(stop, move |stop| match query.query {
         Some(Query::Vector(query)) => {
-            Ok(Window { candidates: vector_window(&view, &schema, &query, &matching, window, stop)?, num_terms: 0 })
+            let candidates = vector_window(&view, &schema, &query, &matching, window, stop)?;
+            Ok(Window { candidates, ..Window::default() })
         }
         Some(Query::Keyword(query)) => {
             let plan = match &query.plan {
@@ -86,7 +87,7 @@ async fn search(
                 None => with_counts(plan_keywords(&query, &schema)?, &query, &view)?,
             };
             let candidates = keyword_window(&view, &schema, &query, &plan, &matching, window, stop)?;
-            Ok(Window { candidates, num_terms: plan.terms.len() as u32 })
+            Ok(Window { candidates, num_terms: plan.terms.len() as u32, is_cut: plan.is_cut })
         }
         None => Err(NodeError::Invalid("an empty query".into())),
     });

@@ -195,3 +195,113 @@ async fn documents_with_texts_of_megabytes_are_found_or_refused() {
     }
     still_serves(client).await;
 }
+
+/// What a searcher over SQLite's FTS5 asks for: the first 8 tokens of letters and digits, at least 2 long, joined by OR.
+fn first_eight_tokens(text: &str) -> Vec<String> {
+    let tokens = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    tokens.filter(|token| token.chars().count() >= 2).take(8).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_eight_tokens_of_two_letters_and_more_can_be_asked_for() {
+    let server = LocalBuilder::new().start().await;
+    let client = &server.client;
+    client.create(collection("tokens", 2, schema(2, Metric::Cosine))).await.unwrap();
+    let text = "C++ и 76.132: сервер, a книга (CI) foo_bar b-2 c2 last beyond more";
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut words: Vec<String> = words.map(str::to_lowercase).collect();
+    words.sort();
+    words.dedup();
+    let documents = words.iter().map(|word| document(word, &[], word)).collect();
+    client.upsert("tokens", documents).await.unwrap();
+    let keyword = Keyword { max_terms: 8, min_term_chars: 2, ..Keyword::default() };
+    let request = SearchKeywordRequest { keyword: Some(keyword), ..keyword_search(text, options("tokens", 1, 50)) };
+    let answer = client.search_keyword(request).await.unwrap();
+    let mut found = keys(&answer);
+    found.sort_unstable();
+    let mut expected = first_eight_tokens(text);
+    expected.sort();
+    assert_eq!(found, expected);
+    assert!(answer.warnings.is_empty(), "who asks for 8 terms knows: {:?}", answer.warnings);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_of_more_than_64_terms_is_answered_with_a_warning() {
+    let server = server().await;
+    let client = &server.client;
+    let words = |count: usize| (0..count).map(|n| format!("w{n} w{n} ")).collect::<String>();
+    assert!(search(client, &words(64)).await.warnings.is_empty());
+    let answer = search(client, &words(65)).await;
+    assert_eq!(answer.warnings, ["only the first 64 terms of the query text were searched for"]);
+    let answer = client.search_hybrid(hybrid_search(&[1.0, 0.0], &words(65), options("texts", 1, 3))).await.unwrap();
+    assert_eq!(answer.warnings.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_people_write_is_found_in_every_analyzer() {
+    let server = LocalBuilder::new().small_segments(8).start().await;
+    let client = &server.client;
+    let texts = [
+        "76.132",
+        "C++",
+        "Rust's",
+        "naïve",
+        "Straße",
+        "北京大学",
+        "выпуск приложения",
+        "🦀",
+        "достопримечательностями",
+        "中华人民共和国国务院办公厅北京市",
+        "ＦＵＬＬ",
+        "foo-bar",
+        "https://example.org/a?b=1",
+    ];
+    for analyzer in ["standard", "en", "ru", "de", "fr", "es", "sv", "zh", "exact"] {
+        let mut schema = schema(2, Metric::Cosine);
+        schema.texts[0].analyzer = analyzer.into();
+        client.create(collection(analyzer, 2, schema)).await.unwrap();
+        client.upsert(analyzer, texts.iter().map(|text| document(text, &[], text)).collect()).await.unwrap();
+    }
+    server.settle(|replica| replica.num_live_rows <= 8).await;
+    for analyzer in ["standard", "en", "ru", "de", "fr", "es", "sv", "zh", "exact"] {
+        for text in texts {
+            let answer = client.search_keyword(keyword_search(text, options(analyzer, 1, 10))).await.unwrap();
+            assert_eq!(keys(&answer).first(), Some(&text), "{analyzer}");
+        }
+        for (text, expected) in [("c++", "C++"), ("rust", "Rust's"), ("naive", "naïve"), ("full", "ＦＵＬＬ")] {
+            let answer = client.search_keyword(keyword_search(text, options(analyzer, 1, 10))).await.unwrap();
+            let expected = if analyzer == "exact" { None } else { Some(&expected) };
+            assert_eq!(keys(&answer).first(), expected, "{analyzer}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_boost_weighs_a_field_and_all_words_may_stand_in_any_of_them() {
+    let server = LocalBuilder::new().start().await;
+    let client = &server.client;
+    let field = |name: &str, boost| TextField { name: name.into(), analyzer: "en".into(), boost };
+    for (name, title, body) in [("titles", 10.0, 1.0), ("bodies", 0.1, 1.0)] {
+        let schema = Schema { texts: vec![field("title", title), field("body", body)], ..Schema::default() };
+        client.create(collection(name, 2, schema)).await.unwrap();
+        let document = |key: &str, title: &str, body: &str| Document {
+            key: key.into(),
+            fields: [("title".to_owned(), text(title)), ("body".to_owned(), text(body))].into(),
+            ..Document::default()
+        };
+        let documents = vec![
+            document("a", "apples", "of the garden"),
+            document("b", "of the garden", "apples"),
+            document("c", "x", "y"),
+        ];
+        client.upsert(name, documents).await.unwrap();
+        let answer = client.search_keyword(keyword_search("apple", options(name, 1, 10))).await.unwrap();
+        assert_eq!(keys(&answer), if title > body { ["a", "b"] } else { ["b", "a"] });
+        let keyword = Keyword { operator: Operator::And as i32, ..Keyword::default() };
+        for (words, expected) in [("apples gardens", 2), ("apples gardens x", 0)] {
+            let request =
+                SearchKeywordRequest { keyword: Some(keyword), ..keyword_search(words, options(name, 1, 10)) };
+            assert_eq!(client.search_keyword(request).await.unwrap().matches.len(), expected, "{words}");
+        }
+    }
+}

@@ -25,6 +25,8 @@ pub(super) struct Gathered {
     pub(super) failures: Vec<ShardFailure>,
     /// For each list, the terms of its text; none for vectors.
     pub(super) num_terms: Vec<Option<u32>>,
+    /// For each list, whether its text has more terms than count.
+    pub(super) is_cut: Vec<bool>,
 }
 
 type Plans = Vec<Option<KeywordPlan>>;
@@ -86,6 +88,7 @@ pub(super) async fn gather(
         views: BTreeMap::new(),
         failures: Vec::new(),
         num_terms: vec![None; request.lists.len()],
+        is_cut: vec![false; request.lists.len()],
     };
     for (shard, outcome) in answers {
         match outcome {
@@ -212,6 +215,7 @@ fn take_in(
     for (index, window) in response.windows.into_iter().enumerate() {
         if request.lists[index].channel == Channel::Keyword {
             gathered.num_terms[index] = Some(window.num_terms);
+            gathered.is_cut[index] |= window.is_cut;
         }
         gathered.lists[index].push((shard, window.candidates));
     }

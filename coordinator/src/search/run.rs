@@ -15,6 +15,7 @@ use super::rank::{Ranked, rank};
 use super::request::{ListKind, Method, SearchRequest};
 use crate::cluster::Cluster;
 use crate::token::{self, Position};
+use crate::validate::MAX_TERMS;
 
 /// Runs a search.
 ///
@@ -28,11 +29,14 @@ pub async fn run(
 ) -> Result<SearchResponse, ApiError> {
     let gathered = gather(cluster, &request, deadline).await?;
     let several = request.lists.iter().any(|list| list.query > 0);
-    for (list, num_terms) in request.lists.iter().zip(&gathered.num_terms) {
-        if *num_terms == Some(0)
-            && let ListKind::Keyword(query) = &list.kind
-        {
+    for ((list, num_terms), is_cut) in request.lists.iter().zip(&gathered.num_terms).zip(&gathered.is_cut) {
+        let ListKind::Keyword(query) = &list.kind else { continue };
+        if *num_terms == Some(0) {
             request.warnings.push(no_terms(&query.text, several.then_some(list.query)));
+        }
+        // Who asked for fewer knows that the rest is left out.
+        if *is_cut && query.max_terms >= MAX_TERMS {
+            request.warnings.push(format!("only the first {MAX_TERMS} terms of the query text were searched for"));
         }
     }
     let mut lists: Vec<Vec<Hit>> =

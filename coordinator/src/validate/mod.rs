@@ -9,7 +9,7 @@ mod update;
 pub use collection::{check_alias, check_collection};
 pub use document::{check_documents, check_keys};
 pub use filter::check_filter;
-pub use query::{Depth, keyword_query, vector_field, vector_query};
+pub use query::{Depth, MAX_TERMS, keyword_query, vector_field, vector_query};
 
 pub use update::{Updated, updated};
 

@@ -8,7 +8,7 @@ use antiphon_proto::vector;
 use super::document::vector_kind;
 
 /// Most terms of a keyword query, and as many unless it says otherwise.
-const MAX_TERMS: u32 = 64;
+pub const MAX_TERMS: u32 = 64;
 /// A query text is read up to so many bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 

@@ -62,18 +62,20 @@ pub fn plan_keywords(query: &KeywordQuery, schema: &ShardSchema) -> Result<Keywo
         let scored = read_syntax(query, schema)?.terms.into_iter();
         let planned =
             scored.map(|term| PlannedTerm { field: term.field as u32, term: term.text, group: term.word, doc_freq: 0 });
-        return Ok(KeywordPlan { terms: planned.collect(), fields: Vec::new() });
+        return Ok(KeywordPlan { terms: planned.collect(), fields: Vec::new(), is_cut: false });
     }
     let mut terms = Vec::new();
+    let mut is_cut = false;
     let mut groups: BTreeMap<usize, u32> = BTreeMap::new();
     for field in &query.fields {
         let text_field = text_field(schema, *field)?;
         let mut seen = HashSet::new();
         for term in text_field.analyzer.terms(&query.text) {
-            if term.text.chars().count() < query.min_term_chars as usize {
+            if num_chars(&term.text) < query.min_term_chars as usize || seen.contains(&term.text) {
                 continue;
             }
             if seen.len() >= query.max_terms as usize {
+                is_cut = true;
                 break;
             }
             if seen.insert(term.text.clone()) {
@@ -83,7 +85,12 @@ pub fn plan_keywords(query: &KeywordQuery, schema: &ShardSchema) -> Result<Keywo
             }
         }
     }
-    Ok(KeywordPlan { terms, fields: Vec::new() })
+    Ok(KeywordPlan { terms, fields: Vec::new(), is_cut })
+}
+
+/// A term's characters but for signs, so that `c++` has one; signs alone are a term of `exact` all the same.
+fn num_chars(term: &str) -> usize {
+    term.chars().filter(|c| !c.is_ascii_punctuation()).count().max(1)
 }
 
 /// Adds the counts of one view to a plan.

@@ -1,7 +1,7 @@
 //! Names of a segment's files. Layout: docs/formats/segment.md.
 
 /// Version of the files' formats.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// The rows archive.
 pub(super) const ROWS: &str = "rows";
 /// The payload blocks.

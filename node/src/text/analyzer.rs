@@ -1,21 +1,23 @@
 //! From text to terms, the same way for documents and queries.
 //!
-//! An analyzer is named by the schema. `standard` splits and folds words (the rule is in `words.rs`); a language code
-//! adds the Snowball stemmer of that language (`ru` also folds ё to е, `tr` knows its two letters i); `zh` cuts Chinese
-//! by jieba's dictionary; `exact` takes a value as one term. No word is left out for being frequent.
+//! An analyzer is named by the schema. `standard` splits and folds words (the rule is in `words.rs` and `spelling.rs`); a
+//! language code adds the Snowball stemmer of that language and keeps the language's own letters; `zh` cuts Chinese by
+//! jieba's dictionary; `exact` takes a value as one term. No word is left out for being frequent.
 
-use tantivy::tokenizer::{Language, Stemmer, TextAnalyzer, TokenFilter, TokenStream};
+use tantivy::tokenizer::{Language, TextAnalyzer, TokenStream};
 
+use super::spelling::{Case, Spelling};
+use super::stemmer::stemmed;
 use super::whole::Whole;
-use super::words::{CjkRule, Folding, Words};
+use super::words::{CjkRule, Words};
 
 /// One term of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnalyzedTerm {
     /// The term as the index holds it: folded, stemmed, at most 255 bytes (a stemmer may add a letter).
     pub text: String,
-    /// Where its source begins in the text, in bytes. Several terms may begin at one place: `zh` gives a long word and
-    /// the words in it.
+    /// Where its source begins in the text once that is normalised, in bytes: the same for every analyzer but `exact`.
+    /// Several terms may begin at one place: `zh` gives a long word and the words in it.
     pub offset: usize,
 }
 
@@ -29,7 +31,7 @@ pub struct Analyzer {
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Words,
-    Stemmed(Folding, Language),
+    Stemmed(&'static Stems),
     Jieba,
     Exact,
 }
@@ -41,34 +43,62 @@ pub(super) enum Purpose {
     Query,
 }
 
+/// How words and stems of one language are made.
+#[derive(Debug)]
+struct Stems {
+    name: &'static str,
+    language: Language,
+    /// Before the stemmer, which knows the language's accents.
+    words: Spelling,
+    /// Letters of the stems that are letters of their own and not accents that one may leave out.
+    kept: &'static str,
+}
+
+const FRENCH: &[&str] = &["l", "d", "j", "m", "t", "s", "n", "c", "qu", "jusqu", "lorsqu", "puisqu", "quoiqu"];
+const ITALIAN: &[&str] =
+    &["l", "un", "d", "c", "s", "m", "t", "v", "dell", "all", "dall", "nell", "sull", "coll", "quell", "quest"];
+
+const fn stems(name: &'static str, language: Language, words: Spelling, kept: &'static str) -> Stems {
+    Stems { name, language, words, kept }
+}
+
+const fn keeping(kept: &'static str) -> Spelling {
+    Spelling::keeping(kept)
+}
+
+static STEMS: [Stems; 18] = [
+    stems("en", Language::English, Spelling::PLAIN, ""),
+    stems("ru", Language::Russian, Spelling { case: Case::Russian, ..Spelling::PLAIN }, ""),
+    stems("de", Language::German, keeping("äöüß"), ""),
+    stems("fr", Language::French, Spelling { elided: FRENCH, ..keeping("àâæçéèêëîïôœùûüÿ") }, ""),
+    stems("es", Language::Spanish, keeping("áéíóúüñ"), "ñ"),
+    stems("it", Language::Italian, Spelling { elided: ITALIAN, ..keeping("àèéìíîòóùú") }, ""),
+    stems("pt", Language::Portuguese, keeping("áàâãçéêíóôõúü"), ""),
+    stems("nl", Language::Dutch, keeping("äáéèëïíöóüú"), ""),
+    stems("sv", Language::Swedish, keeping("åäö"), "åäö"),
+    stems("da", Language::Danish, keeping("åæø"), "åæø"),
+    stems("no", Language::Norwegian, keeping("åæø"), "åæø"),
+    stems("fi", Language::Finnish, keeping("åäö"), "åäö"),
+    stems("hu", Language::Hungarian, keeping("áéíóöőúüű"), "áéíóöőúüű"),
+    stems("ro", Language::Romanian, Spelling { case: Case::Romanian, ..keeping("ăâîşţ") }, ""),
+    stems("tr", Language::Turkish, Spelling { case: Case::Turkish, ..keeping("çğıöşü") }, "çğıöşü"),
+    stems("el", Language::Greek, Spelling::PLAIN, ""),
+    stems("ar", Language::Arabic, keeping("آأإؤئ"), ""),
+    stems("ta", Language::Tamil, Spelling::PLAIN, ""),
+];
+
 impl Analyzer {
     /// The analyzer of a name: `standard` (also the empty name), `exact`, `zh`, or the code of a language with a
     /// Snowball stemmer: `en ru de fr es it pt nl sv da no fi hu ro tr el ar ta`.
     pub fn by_name(name: &str) -> Option<Self> {
-        let lower = Folding::Lower;
         let (name, kind) = match name {
             "" | "standard" => ("standard", Kind::Words),
             "exact" => ("exact", Kind::Exact),
             "zh" => ("zh", Kind::Jieba),
-            "en" => ("en", Kind::Stemmed(lower, Language::English)),
-            "ru" => ("ru", Kind::Stemmed(Folding::Russian, Language::Russian)),
-            "de" => ("de", Kind::Stemmed(lower, Language::German)),
-            "fr" => ("fr", Kind::Stemmed(lower, Language::French)),
-            "es" => ("es", Kind::Stemmed(lower, Language::Spanish)),
-            "it" => ("it", Kind::Stemmed(lower, Language::Italian)),
-            "pt" => ("pt", Kind::Stemmed(lower, Language::Portuguese)),
-            "nl" => ("nl", Kind::Stemmed(lower, Language::Dutch)),
-            "sv" => ("sv", Kind::Stemmed(lower, Language::Swedish)),
-            "da" => ("da", Kind::Stemmed(lower, Language::Danish)),
-            "no" => ("no", Kind::Stemmed(lower, Language::Norwegian)),
-            "fi" => ("fi", Kind::Stemmed(lower, Language::Finnish)),
-            "hu" => ("hu", Kind::Stemmed(lower, Language::Hungarian)),
-            "ro" => ("ro", Kind::Stemmed(lower, Language::Romanian)),
-            "tr" => ("tr", Kind::Stemmed(Folding::Turkish, Language::Turkish)),
-            "el" => ("el", Kind::Stemmed(lower, Language::Greek)),
-            "ar" => ("ar", Kind::Stemmed(lower, Language::Arabic)),
-            "ta" => ("ta", Kind::Stemmed(lower, Language::Tamil)),
-            _ => return None,
+            _ => {
+                let stems = STEMS.iter().find(|stems| stems.name == name)?;
+                (stems.name, Kind::Stemmed(stems))
+            }
         };
         Some(Self { name, kind })
     }
@@ -103,10 +133,10 @@ impl Analyzer {
             (_, Purpose::Document) => CjkRule::PairsAndIdeographs,
             (_, Purpose::Query) => CjkRule::Pairs,
         };
-        let words = |folding| Words { folding, cjk };
+        let words = |spelling| Words { spelling, cjk, purpose };
         match self.kind {
-            Kind::Words | Kind::Jieba => TextAnalyzer::from(words(Folding::Lower)),
-            Kind::Stemmed(folding, language) => TextAnalyzer::from(Stemmer::new(language).transform(words(folding))),
+            Kind::Words | Kind::Jieba => TextAnalyzer::from(words(Spelling::PLAIN)),
+            Kind::Stemmed(stems) => stemmed(words(stems.words), stems.language, Spelling::keeping(stems.kept)),
             Kind::Exact => TextAnalyzer::from(Whole),
         }
     }

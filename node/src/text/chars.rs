@@ -6,8 +6,10 @@
 /// What a character is in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// White space, punctuation, symbols, emoji: stands between words.
+    /// White space, punctuation, symbols: stands between words.
     Separator,
+    /// A picture: a word by itself.
+    Emoji,
     /// Invisible and without meaning for a search (soft hyphen, joiners, variation selectors): never parts a word,
     /// never stays in a term.
     Ignorable,
@@ -30,6 +32,8 @@ impl Class {
             Class::Ignorable
         } else if is_mark(c) && !c.is_alphanumeric() {
             Class::Mark
+        } else if is_emoji(c) {
+            Class::Emoji
         } else if !c.is_alphanumeric() {
             Class::Separator
         } else if is_cjk(c) {
@@ -45,11 +49,30 @@ impl Class {
     pub(super) fn is_attached(self) -> bool {
         matches!(self, Class::Mark | Class::Ignorable)
     }
+
+    /// Whether a character of this class is a letter or digit.
+    pub(super) fn is_of_word(self) -> bool {
+        matches!(self, Class::Plain | Class::Cjk | Class::Complex)
+    }
 }
 
 /// Whether a character is an ideograph, which is often a word on its own.
 pub(super) fn is_han(c: char) -> bool {
     matches!(c, '\u{3005}' | '\u{3007}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Whether two of these in a row are a flag.
+pub(super) fn is_flag_half(c: char) -> bool {
+    matches!(c, '\u{1f1e6}'..='\u{1f1ff}')
+}
+
+/// Pictures, without skin tones, which say how and not what, and without signs that are part of writing.
+fn is_emoji(c: char) -> bool {
+    matches!(c,
+        '\u{2600}'..='\u{26ff}' | '\u{2702}'..='\u{275a}' | '\u{2763}'..='\u{2767}' | '\u{2b50}' | '\u{2b55}'
+        | '\u{1f1e6}'..='\u{1f1ff}' | '\u{1f300}'..='\u{1f3fa}' | '\u{1f400}'..='\u{1f64f}'
+        | '\u{1f680}'..='\u{1f6ff}' | '\u{1f7e0}'..='\u{1f7eb}' | '\u{1f900}'..='\u{1f9ff}'
+        | '\u{1fa70}'..='\u{1faff}')
 }
 
 fn is_cjk(c: char) -> bool {
@@ -133,7 +156,9 @@ mod tests {
             ('한', Class::Cjk),
             ('ก', Class::Complex),
             ('\u{e48}', Class::Mark),
-            ('😀', Class::Separator),
+            ('😀', Class::Emoji),
+            ('🏽', Class::Separator),
+            ('™', Class::Separator),
             ('\u{200b}', Class::Separator),
             ('\u{ad}', Class::Ignorable),
             ('।', Class::Separator),

@@ -18,6 +18,8 @@ mod pruning;
 mod query;
 mod schema;
 mod score;
+mod spelling;
+mod stemmer;
 mod syntax;
 mod whole;
 mod window;

@@ -1,10 +1,14 @@
 //! The tokenizer under all analyzers but `exact`: runs of letters and digits, folded.
 //!
-//! The rule, which is the same for documents and queries and depends on nothing but the run itself:
+//! The rule, which is the same for documents and queries and depends on nothing but the run itself (docs/analyzers.md says
+//! it for users):
+//! - Characters and letters are spelled one way, as `spelling.rs` says.
 //! - A word is a run of letters and digits with the marks on them. Everything else parts words: `76.132` gives `76` and
-//!   `132`, `C++` gives `c`, `Rust's` gives `rust` and `s`, `foo_bar` gives `foo` and `bar`, emoji give nothing.
-//! - It is lower-cased by `char::to_lowercase`, accents and ligatures stay: `naïve`, `straße`. Text is not normalised:
-//!   a composed and a decomposed accent are different terms.
+//!   `132`, `foo_bar` gives `foo` and `bar`.
+//! - An `s` after an apostrophe at the end of a word is left out: `Rust's` gives `rust`. So are the articles that a language
+//!   elides before one.
+//! - `++` and `#` at the end of a word belong to it: `C++` asks for `c++`, and a document that holds it is found by `c` too.
+//! - An emoji is a term, without its skin tone; two regional indicators, a flag, are one.
 //! - A run of Han, Kana or Hangul gives its overlapping pairs: `北京大学` gives `北京`, `京大`, `大学`. A single such
 //!   character is a term by itself. In documents, not in queries, each ideograph of a longer run is a term too, so that
 //!   the query `猫` finds `猫が好き` and the query `大学` does not find every `大`.
@@ -15,6 +19,7 @@
 //! - Soft hyphens, joiners and variation selectors are left out and part nothing.
 //! - A term longer than 255 bytes is cut at the last character boundary within them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -23,7 +28,9 @@ use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy_jieba::JiebaTokenizer;
 
-use super::chars::{Class, is_han};
+use super::analyzer::Purpose;
+use super::chars::{Class, is_flag_half, is_han};
+use super::spelling::{Case, Spelling, normalized};
 
 /// Longest term in bytes.
 pub const MAX_TERM_BYTES: usize = 255;
@@ -36,22 +43,12 @@ pub(super) fn cut(term: &mut String) {
     term.truncate(term.floor_char_boundary(MAX_TERM_BYTES));
 }
 
-/// What a language changes in lower-casing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Folding {
-    /// `char::to_lowercase`.
-    Lower,
-    /// Also ё to е.
-    Russian,
-    /// Dotted and dotless i: I to ı, İ to i.
-    Turkish,
-}
-
 /// Splits texts into folded words.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
-    pub(super) folding: Folding,
+    pub(super) spelling: Spelling,
     pub(super) cjk: CjkRule,
+    pub(super) purpose: Purpose,
 }
 
 /// What becomes of a run of CJK characters.
@@ -69,7 +66,15 @@ impl Tokenizer for Words {
     type TokenStream<'a> = WordStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream<'a> {
-        WordStream { rule: *self, text, at: 0, run: None, pieces: Vec::new(), token: empty_token() }
+        WordStream {
+            rule: *self,
+            text: normalized(text),
+            at: 0,
+            run: None,
+            pieces: Vec::new(),
+            signed: None,
+            token: empty_token(),
+        }
     }
 }
 
@@ -90,11 +95,14 @@ struct CjkRun {
 #[derive(Debug)]
 pub(super) struct WordStream<'a> {
     rule: Words,
-    text: &'a str,
+    /// Normalised; offsets of tokens are places in it.
+    text: Cow<'a, str>,
     at: usize,
     run: Option<CjkRun>,
     /// Words of a dictionary run that are still to come, last first.
     pieces: Vec<Range<usize>>,
+    /// A word with the sign at its end, to come after the word without.
+    signed: Option<Token>,
     token: Token,
 }
 
@@ -110,7 +118,7 @@ impl WordStream<'_> {
             while bytes.get(self.at).is_some_and(|byte| byte.is_ascii() && !byte.is_ascii_alphanumeric()) {
                 self.at += 1;
             }
-            let c = self.char_at(self.at)?;
+            let c = self.text.get(self.at..)?.chars().next()?;
             match Class::of(c) {
                 Class::Separator | Class::Mark | Class::Ignorable => self.at += c.len_utf8(),
                 class => return Some(class),
@@ -123,19 +131,10 @@ impl WordStream<'_> {
         self.token.offset_from = at;
     }
 
-    fn push(&mut self, c: char) {
-        match (self.rule.folding, c) {
-            (Folding::Russian, 'ё' | 'Ё') => self.token.text.push('е'),
-            (Folding::Turkish, 'I') => self.token.text.push('ı'),
-            (Folding::Turkish, 'İ') => self.token.text.push('i'),
-            _ => self.token.text.extend(c.to_lowercase()),
-        }
-    }
-
     fn push_ascii(&mut self, range: Range<usize>) {
         let word = &self.text[range];
-        if self.rule.folding == Folding::Turkish && word.contains('I') {
-            word.chars().for_each(|c| self.push(c));
+        if self.rule.spelling.case == Case::Turkish && word.contains('I') {
+            word.chars().for_each(|c| self.rule.spelling.push(&mut self.token.text, c));
             return;
         }
         let from = self.token.text.len();
@@ -148,12 +147,12 @@ impl WordStream<'_> {
         cut(&mut self.token.text);
     }
 
-    fn take_plain(&mut self) {
-        let bytes = self.text.as_bytes();
+    /// Takes a word; false where nothing of it is a term.
+    fn take_plain(&mut self) -> bool {
         self.begin(self.at);
         loop {
             let from = self.at;
-            while bytes.get(self.at).is_some_and(u8::is_ascii_alphanumeric) {
+            while self.text.as_bytes().get(self.at).is_some_and(u8::is_ascii_alphanumeric) {
                 self.at += 1;
             }
             if self.at > from {
@@ -161,13 +160,76 @@ impl WordStream<'_> {
             }
             let Some(c) = self.char_at(self.at).filter(|c| !c.is_ascii()) else { break };
             match Class::of(c) {
-                Class::Plain | Class::Mark => self.push(c),
+                Class::Plain | Class::Mark => self.rule.spelling.push(&mut self.token.text, c),
                 Class::Ignorable => {}
-                Class::Separator | Class::Cjk | Class::Complex => break,
+                Class::Separator | Class::Emoji | Class::Cjk | Class::Complex => break,
             }
             self.at += c.len_utf8();
         }
+        let is_elided = self.take_apostrophe();
+        if is_elided || self.token.text.is_empty() {
+            return false;
+        }
         self.end(self.at);
+        self.take_sign();
+        true
+    }
+
+    /// Takes what belongs to a word after an apostrophe; says whether the word itself is one that is left out before it.
+    fn take_apostrophe(&mut self) -> bool {
+        let Some(mark) = self.char_at(self.at).filter(|c| matches!(c, '\'' | '’')) else { return false };
+        let after = self.at + mark.len_utf8();
+        let begins_word = |at| self.char_at(at).is_some_and(|c| Class::of(c).is_of_word());
+        if !begins_word(after) {
+            return false;
+        }
+        if self.rule.spelling.elided.contains(&self.token.text.as_str()) {
+            return true;
+        }
+        if matches!(self.text.as_bytes().get(after), Some(b's' | b'S')) && !begins_word(after + 1) {
+            self.at = after + 1;
+        }
+        false
+    }
+
+    /// Takes the sign at a word's end: in a query the word is one with it, in a document it is found without as well.
+    fn take_sign(&mut self) {
+        if !self.text[..self.at].ends_with(|c: char| c.is_ascii_alphanumeric()) {
+            return;
+        }
+        let rest = &self.text[self.at..];
+        let sign = if rest.starts_with("++") {
+            "++"
+        } else if rest.starts_with('#') && !rest[1..].chars().next().is_some_and(|c| Class::of(c).is_of_word()) {
+            "#"
+        } else {
+            return;
+        };
+        let room = MAX_TERM_BYTES - sign.len();
+        self.at += sign.len();
+        let mut signed = self.token.clone();
+        signed.text.truncate(signed.text.floor_char_boundary(room));
+        signed.text.push_str(sign);
+        signed.offset_to = self.at;
+        match self.rule.purpose {
+            Purpose::Document => self.signed = Some(signed),
+            Purpose::Query => self.token = signed,
+        }
+    }
+
+    /// Takes one emoji, or the two halves of a flag.
+    fn take_emoji(&mut self) {
+        let start = self.at;
+        let mut chars = self.text[start..].chars();
+        let first = chars.next();
+        let mut end = start + first.map_or(0, char::len_utf8);
+        if first.is_some_and(is_flag_half)
+            && let Some(second) = chars.next().filter(|c| is_flag_half(*c))
+        {
+            end += second.len_utf8();
+        }
+        self.at = end;
+        self.emit(start..end);
     }
 
     /// Takes characters of one class with what is attached to them.
@@ -185,11 +247,10 @@ impl WordStream<'_> {
 
     /// Makes a part of the text the current term.
     fn emit(&mut self, part: Range<usize>) {
-        let text = self.text;
         self.begin(part.start);
-        for c in text[part.clone()].chars() {
+        for c in self.text[part.clone()].chars() {
             if Class::of(c) != Class::Ignorable {
-                self.push(c);
+                self.rule.spelling.push(&mut self.token.text, c);
             }
         }
         self.end(part.end);
@@ -255,6 +316,10 @@ impl WordStream<'_> {
 
 impl TokenStream for WordStream<'_> {
     fn advance(&mut self) -> bool {
+        if let Some(signed) = self.signed.take() {
+            self.token = signed;
+            return true;
+        }
         loop {
             if self.next_of_cjk() || self.next_of_dictionary() {
                 return true;
@@ -273,9 +338,14 @@ impl TokenStream for WordStream<'_> {
                     let run = self.take_run(Class::Complex);
                     self.cut_by_dictionary(run);
                 }
-                Some(_) => {
-                    self.take_plain();
+                Some(Class::Emoji) => {
+                    self.take_emoji();
                     return true;
+                }
+                Some(Class::Plain | Class::Separator | Class::Mark | Class::Ignorable) => {
+                    if self.take_plain() {
+                        return true;
+                    }
                 }
             }
         }
