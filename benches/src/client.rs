@@ -73,13 +73,21 @@ impl Client {
     /// # Errors
     /// The server's.
     pub async fn create(&self, name: &str, dims: usize, num_shards: u32) -> Outcome<()> {
+        self.create_analyzed(name, dims, num_shards, "en").await
+    }
+
+    /// As [`Client::create`], with another analyzer.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn create_analyzed(&self, name: &str, dims: usize, num_shards: u32, analyzer: &str) -> Outcome<()> {
         let vector = VectorField {
             name: "v".into(),
             dimensions: u32::try_from(dims)?,
             metric: Metric::Cosine as i32,
             ..VectorField::default()
         };
-        let text = |name: &str| TextField { name: name.into(), analyzer: "en".into(), boost: 1.0 };
+        let text = |name: &str| TextField { name: name.into(), analyzer: analyzer.into(), boost: 1.0 };
         let schema = Schema { vectors: vec![vector], texts: vec![text("title"), text("text")], ..Schema::default() };
         let collection =
             Collection { name: name.into(), schema: Some(schema), shard_count: num_shards, ..Collection::default() };

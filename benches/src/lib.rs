@@ -10,6 +10,7 @@ pub mod documents;
 pub mod drive;
 pub mod exact;
 pub mod import;
+pub mod judged;
 pub mod made;
 pub mod npy;
 pub mod proc;
