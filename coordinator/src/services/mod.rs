@@ -9,8 +9,8 @@ mod hybrid_search;
 mod hybrid_text_search;
 mod import;
 mod keyword_search;
-mod text_search;
 mod matching;
+mod text_search;
 mod vector_search;
 mod write;
 
