@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use antiphon_benches::child_server::ServerArgs;
 use antiphon_benches::client::{Client, Method, Search, options};
 use antiphon_benches::corpus::Corpus;
-use antiphon_benches::documents::document;
+use antiphon_benches::documents::{document, string};
 use antiphon_benches::import::{ImportPlan, import_resuming};
 use antiphon_benches::judged::{Judged, ndcg};
 use antiphon_benches::report::{self, Report, note};
 use antiphon_benches::{Outcome, runtime};
-use antiphon_proto::v1::{Fusion, FusionMethod};
+use antiphon_proto::v1::{Document, Fusion, FusionMethod};
 use clap::Parser;
 use futures::{StreamExt, TryStreamExt};
 
@@ -29,6 +29,9 @@ struct Args {
     /// The analyzer of all sets, instead of the one that a folder's name says.
     #[arg(long, value_name = "NAME")]
     analyzer: Option<String>,
+    /// Put title and text into one field: each document then has one length and one score, instead of the sum of two.
+    #[arg(long)]
+    one_text: bool,
     /// Shards of each collection; figures don't depend on it.
     #[arg(long, default_value_t = 1)]
     shards: u32,
@@ -83,7 +86,8 @@ async fn measure(args: &Args, data: &Path, report: &mut Report) -> Outcome<()> {
     let client = Client::connect(&server.url).await?;
     client.create_analyzed("quality", corpus.vectors.dims, args.shards, analyzer).await?;
     let plan = ImportPlan { collection: "quality", batch: 200, probe_every: 0, progress: None };
-    import_resuming(&client, plan, |from| (from as usize..corpus.len()).map(|row| document(&corpus, row))).await?;
+    import_resuming(&client, plan, |from| (from as usize..corpus.len()).map(|row| document_of(args, &corpus, row)))
+        .await?;
 
     add(report, name, "keyword", mean(&client, &judged, Method::Keyword, None).await?);
     add(report, name, "vector", mean(&client, &judged, Method::Vector, None).await?);
@@ -98,6 +102,17 @@ async fn measure(args: &Args, data: &Path, report: &mut Report) -> Outcome<()> {
     note(&format!("{name}: the best fusion is {}", best.0));
     add(report, name, "best fusion", best.1);
     Ok(())
+}
+
+/// A document in the fields that are wanted.
+fn document_of(args: &Args, corpus: &Corpus, row: usize) -> Document {
+    let mut document = document(corpus, row);
+    if args.one_text {
+        let entry = &corpus.entries[row];
+        document.fields.remove("title");
+        document.fields.insert("text".into(), string(&format!("{}\n{}", entry.title, entry.text)));
+    }
+    document
 }
 
 /// Adds a figure, with its target where it has one.
