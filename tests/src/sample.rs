@@ -69,3 +69,9 @@ pub fn hybrid_text_search(words: &str, options: SearchOptions) -> SearchHybridTe
 pub fn keys(response: &SearchResponse) -> Vec<&str> {
     response.matches.iter().map(|found| found.key.as_str()).collect()
 }
+
+/// An answer without what differs from call to call.
+pub fn comparable(mut response: SearchResponse) -> SearchResponse {
+    response.snapshot.clear();
+    response
+}

@@ -3,74 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::time::Duration;
-
-use antiphon_coordinator::embed::{Embedders, Purpose};
-use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::v1::*;
 use antiphon_proto::vector;
 use antiphon_tests::client::kind_of;
-use antiphon_tests::local::{Local, LocalBuilder};
-use antiphon_tests::models::{self, DIMENSIONS};
+use antiphon_tests::local::LocalBuilder;
+use antiphon_tests::models::{self, *};
 use antiphon_tests::sample::*;
 use tonic::Code;
-
-const DOCUMENTS: [(&str, &str, &str); 5] = [
-    ("wheel", "bicycle", "the wheel of a bike"),
-    ("loaf", "bread", "how to bake a loaf"),
-    ("pane", "window", "putty and glass"),
-    ("tyre", "puncture", "a flat tyre"),
-    ("mixed", "", "bread and glass"),
-];
-
-async fn embedders() -> Embedders {
-    models::start([("made", models::local("model2vec")), ("pieces", models::local("wordllama"))]).await
-}
-
-/// The vector field `v` by `made`, of the texts `title` and `body`.
-fn schema_with(embed_fields: &[&str]) -> Schema {
-    let text = |name: &str| TextField { name: name.into(), ..TextField::default() };
-    let vectors = vec![VectorField {
-        name: "v".into(),
-        dimensions: DIMENSIONS,
-        embedder: "made".into(),
-        embed_fields: embed_fields.iter().map(|name| (*name).to_owned()).collect(),
-        ..VectorField::default()
-    }];
-    Schema { vectors, texts: vec![text("title"), text("body")], ..Schema::default() }
-}
-
-fn document_of(key: &str, title: &str, body: &str) -> Document {
-    let fields = [("title", title), ("body", body)].into_iter().filter(|(_, words)| !words.is_empty());
-    let fields = fields.map(|(name, words)| (name.to_owned(), text(words))).collect();
-    Document { key: key.into(), fields, ..Document::default() }
-}
-
-async fn server(embedders: &Embedders) -> Local {
-    LocalBuilder::new().coordinator_config(|config| config.embedders = embedders.clone()).start().await
-}
-
-/// A server with two shards that hold [`DOCUMENTS`].
-async fn filled(embedders: &Embedders) -> Local {
-    let local = server(embedders).await;
-    local.client.create(collection("c", 2, schema_with(&[]))).await.unwrap();
-    let documents = DOCUMENTS.iter().map(|(key, title, body)| document_of(key, title, body)).collect();
-    local.client.upsert("c", documents).await.unwrap();
-    local
-}
-
-async fn vector_of(embedders: &Embedders, name: &str, text: &str) -> Vec<f32> {
-    let deadline = Deadline::after(Duration::from_secs(10));
-    let vectors = embedders.find(name).unwrap().embed(&[text], Purpose::Query, deadline).await.unwrap();
-    vectors.into_iter().next().unwrap().unwrap()
-}
-
-/// An answer without what differs from call to call.
-fn comparable(mut response: SearchResponse) -> SearchResponse {
-    response.snapshot.clear();
-    response
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_search_is_the_vector_search_of_its_embedding() {

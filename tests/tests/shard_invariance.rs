@@ -1,5 +1,6 @@
 //! The same documents give the same answers, bit by bit, however they are spread: over shards, over nodes, over live part and
-//! segments, before and after sealing and merging. Holds for keywords and for exact vector search, so for both together.
+//! segments, before and after sealing and merging. Holds for keywords and for exact vector search, so for both together, and
+//! for all of them with filters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -10,6 +11,7 @@ use antiphon_proto::v1::*;
 use antiphon_store::Store;
 use antiphon_tests::ask::{Answer, Ask, One, Stretch};
 use antiphon_tests::corpus::{self, Record};
+use antiphon_tests::filters::{attributes, meets};
 use antiphon_tests::local::{Local, LocalBuilder};
 use antiphon_tests::model::{Model, Words};
 use antiphon_tests::random::Random;
@@ -27,7 +29,42 @@ struct Stage {
     store: Store,
     server: Local,
     model: Model,
-    questions: Vec<Record>,
+    questions: Vec<Question>,
+}
+
+/// A search, over all documents or those that meet a filter.
+struct Question {
+    ask: Ask,
+    filter: Option<Filter>,
+}
+
+fn schema() -> Schema {
+    Schema { attributes: attributes(), ..corpus::schema() }
+}
+
+/// The documents of records, each with attributes of its own.
+fn documents(random: &mut Random, records: &[Record]) -> Vec<Document> {
+    let mut documents: Vec<Document> = records.iter().map(Record::document).collect();
+    documents.iter_mut().for_each(|document| random.attributes(document));
+    documents
+}
+
+/// Searches of all kinds by some of the corpus' questions, without a filter and with one each that some documents meet.
+fn questions(random: &mut Random) -> Vec<Question> {
+    let records = corpus::records();
+    let sample = documents(random, &records[..200]);
+    let mut filter = || loop {
+        let filter = random.filter(3);
+        let share = sample.iter().filter(|document| meets(&filter, document)).count() * 100 / sample.len();
+        if (10..=90).contains(&share) {
+            return filter;
+        }
+    };
+    let records = records.iter().filter(|record| record.is_question).step_by(11);
+    let asks: Vec<Ask> = records.flat_map(asks).collect();
+    let filtered: Vec<Question> =
+        asks.iter().map(|ask| Question { ask: ask.clone(), filter: Some(filter()) }).collect();
+    asks.into_iter().map(|ask| Question { ask, filter: None }).chain(filtered).collect()
 }
 
 fn name(shards: u32) -> String {
@@ -35,14 +72,13 @@ fn name(shards: u32) -> String {
 }
 
 impl Stage {
-    async fn open() -> Self {
+    async fn open(random: &mut Random) -> Self {
         let store = Store::open("memory://").unwrap();
         let server = unsealed(&store).start().await;
         for shards in SHARD_COUNTS {
-            server.client.create(collection(&name(shards), shards, corpus::schema())).await.unwrap();
+            server.client.create(collection(&name(shards), shards, schema())).await.unwrap();
         }
-        let questions = corpus::records().into_iter().filter(|record| record.is_question).step_by(11).collect();
-        Self { store, server, model: Model::new(corpus::schema()), questions }
+        Self { store, server, model: Model::new(schema()), questions: questions(random) }
     }
 
     /// The same data under another server.
@@ -75,10 +111,11 @@ impl Stage {
         let mut all: Option<Answers> = None;
         for shards in SHARD_COUNTS {
             let mut answers = Vec::new();
-            for ask in self.questions.iter().flat_map(asks) {
+            for Question { ask, filter } in &self.questions {
                 for page in 1..=NUM_PAGES {
-                    let options =
-                        SearchOptions { exact: true, text_limit: 20, ..options(&name(shards), page, PAGE_SIZE) };
+                    let filter = filter.clone();
+                    let options = options(&name(shards), page, PAGE_SIZE);
+                    let options = SearchOptions { exact: true, text_limit: 20, filter, ..options };
                     let response = ask.send(&self.server.client, options).await.unwrap();
                     answers.push((
                         Answer::from(&response),
@@ -96,26 +133,30 @@ impl Stage {
 
     /// Compares the answers with the model's: keywords bit by bit, vectors as far as float32 sums allow.
     fn check(&self, answers: &Answers) {
-        let asks = self.questions.iter().flat_map(asks);
-        let pages = asks.flat_map(|ask| (0..NUM_PAGES).map(move |page| (ask.clone(), page)));
-        for ((ask, page), (answer, _)) in pages.zip(answers) {
-            let (start, size) = ((page * PAGE_SIZE) as usize, PAGE_SIZE as usize);
-            match &ask {
-                Ask::Keyword(_) => {
-                    assert_eq!(
-                        answer,
-                        &ask.answer(&self.model, Stretch { max_result_window: 100, start, size }),
-                        "{ask:?}"
-                    );
+        let mut answers = answers.iter();
+        for Question { ask, filter } in &self.questions {
+            let narrowed = self.model.narrowed(filter.as_ref(), None);
+            for (page, (answer, held)) in (0..NUM_PAGES).zip(&mut answers) {
+                let (start, size) = ((page * PAGE_SIZE) as usize, PAGE_SIZE as usize);
+                let meets = |document: &Document| filter.as_ref().is_none_or(|filter| meets(filter, document));
+                assert!(held.iter().flatten().all(meets), "{filter:?}: {held:?}");
+                match ask {
+                    Ask::Keyword(_) => {
+                        let wanted = ask.answer(&narrowed, Stretch { max_result_window: 100, start, size });
+                        assert_eq!(answer, &wanted, "{ask:?} {filter:?}");
+                    }
+                    Ask::Vector(query) => {
+                        let exact: Vec<_> = narrowed.vector_list(query).into_iter().skip(start).take(size).collect();
+                        assert_eq!(answer.matches.len(), exact.len(), "{filter:?}");
+                        let differences = answer.matches.iter().zip(exact);
+                        let differences = differences.map(|(a, b)| (a.score.score() - b.score).abs());
+                        assert!(differences.fold(0.0, f64::max) < 1e-6, "{filter:?}: {answer:?}");
+                    }
+                    Ask::Hybrid { .. } | Ask::Several { .. } => {}
                 }
-                Ask::Vector(query) => {
-                    let exact = self.model.vector_list(query).into_iter().skip(start).take(size);
-                    let differences = answer.matches.iter().zip(exact).map(|(a, b)| (a.score.score() - b.score).abs());
-                    assert!(answer.matches.len() == size && differences.fold(0.0, f64::max) < 1e-6, "{answer:?}");
-                }
-                Ask::Hybrid { .. } | Ask::Several { .. } => {}
             }
         }
+        assert!(answers.next().is_none());
     }
 }
 
@@ -186,12 +227,20 @@ async fn the_same_documents_give_the_same_answers_however_they_are_spread() {
         paragraphs.push(twin);
     }
     let (early, late) = paragraphs.split_at(paragraphs.len() * 2 / 3);
-    let mut stage = Stage::open().await;
+    let mut stage = Stage::open(&mut random).await;
     for batch in early.chunks(100) {
-        stage.upsert(&batch.iter().map(Record::document).collect::<Vec<_>>()).await;
+        stage.upsert(&documents(&mut random, batch)).await;
     }
     let first = stage.answers("written").await;
     stage.check(&first);
+    let (all, filtered) = first.split_at(first.len() / 2);
+    let found = filtered.iter().filter(|(answer, _)| !answer.matches.is_empty()).count();
+    let narrowed = all.iter().zip(filtered).filter(|(all, filtered)| all != filtered).count();
+    assert!(
+        found > filtered.len() / 2 && narrowed > filtered.len() / 2,
+        "{found} and {narrowed} of {}",
+        filtered.len()
+    );
 
     stage = stage.restart(sealing).await;
     same(&first, &stage.answers("replayed from the log by three nodes").await, "replayed");
@@ -204,12 +253,13 @@ async fn the_same_documents_give_the_same_answers_however_they_are_spread() {
 
     let mut last = first;
     for (round, new) in late.chunks(late.len().div_ceil(2)).enumerate() {
-        // New ones; old ones with another spelling, text and vector; some deleted, some of those written again.
-        let mut documents: Vec<Document> = new.iter().map(Record::document).collect();
+        // New ones; old ones with another spelling, text, vector and attributes; some deleted, some of those written again.
+        let mut records = new.to_vec();
         for n in (round..early.len()).step_by(5) {
-            let other = early[(n * 7 + 1) % early.len()].document();
-            documents.push(Document { key: random.respelled(&early[n].id), ..other });
+            let other = early[(n * 7 + 1) % early.len()].clone();
+            records.push(Record { id: random.respelled(&early[n].id), ..other });
         }
+        let documents = documents(&mut random, &records);
         let dead: Vec<String> = (round..early.len()).step_by(6).map(|n| random.respelled(&early[n].id)).collect();
         let (before, after) = documents.split_at(documents.len() / 2);
         stage.upsert(before).await;

@@ -41,14 +41,21 @@ pub(crate) async fn run(args: &SearchArgs) -> Result<(), Failure> {
     let fusion = args.fusion.map(|fusion| v1::Fusion { method: fusion.method().into(), ..v1::Fusion::default() });
     let answer = match (args.text.is_some(), vector) {
         _ if args.embed_only => {
-            let message = v1::SearchTextRequest { text: text.clone(), vector_field, options };
+            let message =
+                v1::SearchTextRequest { text: text.clone(), vector_field, options, ..v1::SearchTextRequest::default() };
             let mut client = TextSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
             client.search_text(client::request(message, connection)).await
         }
         _ if args.embed => {
-            let text_fields = args.text_fields.clone();
-            let message =
-                v1::SearchHybridTextRequest { text: text.clone(), vector_field, text_fields, keyword, fusion, options };
+            let message = v1::SearchHybridTextRequest {
+                text: text.clone(),
+                vector_field,
+                text_fields: args.text_fields.clone(),
+                keyword,
+                fusion,
+                options,
+                ..v1::SearchHybridTextRequest::default()
+            };
             let mut client = HybridTextSearchServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
             client.search_hybrid_text(client::request(message, connection)).await
         }

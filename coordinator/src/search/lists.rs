@@ -48,6 +48,20 @@ pub fn several<Q>(queries: &[Q], has_single: bool) -> Result<impl Iterator<Item 
     Ok((0..).map(path).zip(queries))
 }
 
+/// The queries of a request: its single one, or several.
+///
+/// # Errors
+/// Those of [`several`].
+pub fn one_or_several<'q, Q>(single: &'q Q, queries: &'q [Q]) -> Result<Vec<(QueryPath, &'q Q)>, ApiError>
+where
+    Q: Default + PartialEq,
+{
+    if queries.is_empty() {
+        return Ok(vec![(QueryPath::single(), single)]);
+    }
+    Ok(several(queries, *single != Q::default())?.collect())
+}
+
 impl RequestBuilder<'_> {
     /// The list of a vector.
     ///

@@ -7,7 +7,7 @@ mod rank;
 mod request;
 mod run;
 
-pub use lists::{QueryPath, several};
+pub use lists::{QueryPath, one_or_several, several};
 pub(crate) use request::projection;
 pub use request::{ListKind, ListQuery, Method, RequestBuilder, SearchRequest, When};
 pub(crate) use run::check_size;

@@ -1,11 +1,14 @@
 //! HybridTextSearchService.
 
+use std::mem::take;
+
 use antiphon_proto::v1::hybrid_text_search_service_server::HybridTextSearchService;
-use antiphon_proto::v1::{SearchHybridTextRequest, SearchResponse};
+use antiphon_proto::v1::{HybridTextQuery, SearchHybridTextRequest, SearchResponse};
 use tonic::{Request, Response, Status};
 
 use super::Service;
-use crate::search::{QueryPath, RequestBuilder};
+use super::embedded::QueryText;
+use crate::search::{RequestBuilder, one_or_several};
 
 #[tonic::async_trait]
 impl HybridTextSearchService for Service {
@@ -14,15 +17,28 @@ impl HybridTextSearchService for Service {
         request: Request<SearchHybridTextRequest>,
     ) -> Result<Response<SearchResponse>, Status> {
         let deadline = self.0.deadline(&request);
-        let request = request.into_inner();
+        let mut request = request.into_inner();
         let options = request.options.unwrap_or_default();
-        let embedded = self.embed_query(&request.text, &request.vector_field, &options, deadline).await?;
+        let single = HybridTextQuery {
+            text: take(&mut request.text),
+            vector_field: take(&mut request.vector_field),
+            text_fields: take(&mut request.text_fields),
+            keyword: request.keyword.take(),
+        };
+        let queries = one_or_several(&single, &request.queries)?;
+        let texts: Vec<QueryText<'_>> = queries
+            .iter()
+            .map(|(at, query)| QueryText { at, text: &query.text, vector_field: &query.vector_field })
+            .collect();
+        let embedded = self.embed_queries(&texts, &options, deadline).await?;
         let resolve = |collection| {
             let mut builder = RequestBuilder::new(&self.0.config.law, collection, &options)?;
-            let (fields, keyword) = (&request.text_fields, request.keyword.as_ref());
-            let vector = embedded.list(&builder, &request.vector_field)?;
-            let words = builder.keyword_list(&QueryPath::single(), &request.text, fields, keyword)?;
-            builder.fused(vec![vector, words], request.fusion.as_ref())
+            let mut lists = Vec::with_capacity(2 * queries.len());
+            for ((at, query), embedded) in queries.iter().zip(&embedded) {
+                lists.push(embedded.list(&builder)?);
+                lists.push(builder.keyword_list(at, &query.text, &query.text_fields, query.keyword.as_ref())?);
+            }
+            builder.fused(lists, request.fusion.as_ref())
         };
         Ok(Response::new(self.0.search(&options.collection, deadline, resolve).await?))
     }

@@ -1,23 +1,32 @@
 //! TextSearchService.
 
+use std::mem::take;
+
 use antiphon_proto::v1::text_search_service_server::TextSearchService;
-use antiphon_proto::v1::{SearchResponse, SearchTextRequest};
+use antiphon_proto::v1::{SearchResponse, SearchTextRequest, TextQuery};
 use tonic::{Request, Response, Status};
 
 use super::Service;
-use crate::search::RequestBuilder;
+use super::embedded::QueryText;
+use crate::search::{RequestBuilder, one_or_several};
 
 #[tonic::async_trait]
 impl TextSearchService for Service {
     async fn search_text(&self, request: Request<SearchTextRequest>) -> Result<Response<SearchResponse>, Status> {
         let deadline = self.0.deadline(&request);
-        let request = request.into_inner();
+        let mut request = request.into_inner();
         let options = request.options.unwrap_or_default();
-        let embedded = self.embed_query(&request.text, &request.vector_field, &options, deadline).await?;
+        let single = TextQuery { text: take(&mut request.text), vector_field: take(&mut request.vector_field) };
+        let queries = one_or_several(&single, &request.queries)?;
+        let texts: Vec<QueryText<'_>> = queries
+            .iter()
+            .map(|(at, query)| QueryText { at, text: &query.text, vector_field: &query.vector_field })
+            .collect();
+        let embedded = self.embed_queries(&texts, &options, deadline).await?;
         let resolve = |collection| {
             let builder = RequestBuilder::new(&self.0.config.law, collection, &options)?;
-            let list = embedded.list(&builder, &request.vector_field)?;
-            builder.fused(vec![list], None)
+            let lists = embedded.iter().map(|embedded| embedded.list(&builder)).collect::<Result<_, _>>()?;
+            builder.fused(lists, request.fusion.as_ref())
         };
         Ok(Response::new(self.0.search(&options.collection, deadline, resolve).await?))
     }
