@@ -66,7 +66,15 @@ pub(crate) struct Cli {
 pub(crate) struct LoggingArgs {
     /// What to log: error, warn, info, debug, trace, or directives such as `info,antiphon_node=debug`. Servers log
     /// `info` unless told otherwise, other commands `warn`.
-    #[arg(long = "log", global = true, value_name = "FILTER", env = "ANTIPHON_LOGGING_FILTER", help_heading = "Log")]
+    // Ids are one for the whole command line: a search's `filter` is another.
+    #[arg(
+        id = "log_filter",
+        long = "log",
+        global = true,
+        value_name = "FILTER",
+        env = "ANTIPHON_LOGGING_FILTER",
+        help_heading = "Log"
+    )]
     pub(crate) filter: Option<String>,
     /// How to write the log: for people, or one JSON object a line.
     #[arg(

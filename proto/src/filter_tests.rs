@@ -1,3 +1,5 @@
+//! Filters against a schema: what is resolved, and what is refused with which words.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

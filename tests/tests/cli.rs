@@ -316,6 +316,36 @@ async fn get_prints_what_import_reads_and_names_what_is_missing() {
 
 /// Times that no calendar has can be stored; printing them must not fail.
 #[tokio::test(flavor = "multi_thread")]
+async fn documents_are_counted_exported_found_and_deleted_by_filter() {
+    let setup = Setup::new().await;
+    let create = ["collection", "create", "fruit", "--shards", "2", "--vector", "v:2", "--text", "t:en"];
+    setup.succeeds(&[&create[..], &["--attribute", "size:integer"]].concat());
+    let document =
+        |key: u32| json!({"key": key.to_string(), "vectors": {"v": [1.0, key]}, "fields": {"t": "red", "size": key}});
+    let documents: String = (1..=6).map(|key| format!("{}\n", document(key))).collect();
+    assert_eq!(setup.run_with(&["import", "-", "-c", "fruit"], documents.as_bytes()).code, 0);
+    let filter = r#"{"range": {"field": "size", "gt": 4}}"#;
+    let of = |command: &str| [command, "-c", "fruit", "--filter", filter].map(str::to_owned);
+    let run = |command: &str| setup.succeeds(&of(command).each_ref().map(String::as_str));
+
+    assert_eq!(setup.succeeds(&["count", "-c", "fruit"]).trim(), "6");
+    assert_eq!(run("count").trim(), "2");
+    let found = setup.json(&["search", "red", "-c", "fruit", "--filter", filter, "--json"]);
+    let mut keys: Vec<&str> = found["matches"].as_array().unwrap().iter().map(|m| m["key"].as_str().unwrap()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["5", "6"]);
+    // What was exported can be imported again.
+    let exported = setup.succeeds(&["export", "-c", "fruit", "--filter", filter, "--vectors"]);
+    assert_eq!(exported.lines().count(), 2);
+    run("delete");
+    assert_eq!(run("count").trim(), "0");
+    assert_eq!(setup.run_with(&["import", "-", "-c", "fruit"], exported.as_bytes()).code, 0);
+    assert_eq!(run("count").trim(), "2");
+    let stranger = setup.fails(&["count", "-c", "fruit", "--filter", r#"{"exists": {"field": "colour"}}"#]);
+    assert!(stranger.contains("FIELD_UNKNOWN"), "{stranger}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn times_beyond_any_calendar_are_printed_somehow() {
     let setup = Setup::with_fruit().await;
     let client = setup.cluster.client(0);
