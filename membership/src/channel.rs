@@ -1,0 +1,58 @@
+//! Calls to members: connected when first used and again whenever the connection broke, with the cluster's credential.
+
+use std::time::Duration;
+
+use antiphon_proto::internal::node_service_client::NodeServiceClient;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+
+use crate::error::MembershipError;
+use crate::secret::{CLUSTER_METADATA, Secret};
+
+/// Largest message between members, in bytes.
+const MAX_MESSAGE_BYTES: usize = 256 << 20;
+
+/// A connection to a member.
+pub type MemberChannel = InterceptedService<Channel, Credential>;
+/// Calls to a node.
+pub type NodeClient = NodeServiceClient<MemberChannel>;
+
+/// Adds the cluster's credential to each call.
+#[derive(Clone)]
+pub struct Credential(Option<MetadataValue<Ascii>>);
+
+impl Interceptor for Credential {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(value) = &self.0 {
+            request.metadata_mut().insert(CLUSTER_METADATA, value.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// The way to a node.
+///
+/// # Errors
+/// [`MembershipError::Address`] where the address is no URL.
+pub fn connect(address: &str, secret: Option<&Secret>) -> Result<NodeClient, MembershipError> {
+    let failed = |reason: String| MembershipError::Address { address: address.to_owned(), reason };
+    let endpoint = Endpoint::from_shared(address.to_owned())
+        .map_err(|error| failed(error.to_string()))?
+        .connect_timeout(Duration::from_secs(2))
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(Duration::from_secs(5))
+        .keep_alive_timeout(Duration::from_secs(5))
+        .initial_stream_window_size(4 << 20)
+        .initial_connection_window_size(16 << 20);
+    let credential = secret.map(|secret| secret.credential().parse()).transpose();
+    let mut credential: Option<MetadataValue<Ascii>> = credential.map_err(|_| failed("its credential".into()))?;
+    if let Some(value) = &mut credential {
+        value.set_sensitive(true);
+    }
+    Ok(NodeServiceClient::with_interceptor(endpoint.connect_lazy(), Credential(credential))
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES))
+}
