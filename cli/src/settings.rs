@@ -85,6 +85,9 @@ table! {
         id: String = "local".to_owned(),
         /// Nodes that a coordinator asks, as host:port or as URLs. The other roles don't need it.
         nodes: Vec<String> = Vec::new(),
+        /// How the process finds the others of its cluster. Without gossip_listen it takes no part in one: a coordinator then
+        /// asks the nodes that it was told of.
+        cluster: ClusterSettings = ClusterSettings::default(),
         /// Bounds of requests and of the work they cause.
         limits: Limits = Limits::default(),
         /// When rows leave memory for a segment.
@@ -99,6 +102,36 @@ table! {
         logging: Logging = Logging::default(),
         /// What makes vectors of texts, each a table under its name.
         embedders: BTreeMap<String, Embedder> = BTreeMap::new(),
+    }
+}
+
+table! {
+    /// How the process finds the others of its cluster. Without gossip_listen it takes no part in one: a coordinator then
+    /// asks the nodes that it was told of.
+    ClusterSettings {
+        /// The cluster's name; members of another are not heard.
+        name: String = "antiphon".to_owned(),
+        /// Address and port (UDP) on which members tell of each other; empty: the process takes no part in a cluster.
+        gossip_listen: String = String::new(),
+        /// Where others reach that, as address:port; left out: gossip_listen itself, or where that is 0.0.0.0, the address
+        /// of this host towards the first seed.
+        gossip_advertise: String = String::new(),
+        /// URL at which others call this process; left out: http:// and listen, with the host of gossip_advertise where
+        /// listen is 0.0.0.0.
+        advertise: String = String::new(),
+        /// Members to begin with, as host:port of their gossip_listen. A DNS name may stand for many and is asked anew each
+        /// minute.
+        seeds: Vec<String> = Vec::new(),
+        /// File with a secret of at least 16 bytes that all members share; who does not know it is not heard and may not call
+        /// nodes. Left out: whoever reaches the ports may.
+        secret_file: PathBuf = PathBuf::new(),
+        /// What fails together, such as a data centre: copies of a shard are spread over zones.
+        zone: String = String::new(),
+        /// How often a member gossips, in milliseconds, 20 to 10,000. One that was not heard of for some ten times that is
+        /// taken for lost.
+        gossip_interval_ms: u64 = 150,
+        /// How long a node that is told to stop waits for others to take its shards, in seconds, 0 to 3,600.
+        drain_s: u64 = 20,
     }
 }
 
@@ -183,6 +216,7 @@ table! {
 
 /// The tables within the tree: name, what they are about, keys.
 pub(crate) const TABLES: &[(&str, &[&str], &[Key])] = &[
+    ("cluster", ClusterSettings::ABOUT, ClusterSettings::KEYS),
     ("limits", Limits::ABOUT, Limits::KEYS),
     ("sealing", Sealing::ABOUT, Sealing::KEYS),
     ("merging", Merging::ABOUT, Merging::KEYS),

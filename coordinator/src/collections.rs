@@ -10,6 +10,7 @@ use antiphon_proto::store::{Catalog, CollectionEntry};
 use antiphon_proto::v1::{Collection, Schema};
 use antiphon_store::{CatalogStore, CollectionUid, StoreError, StoreErrorKind, UpdateError};
 
+use crate::cluster::Target;
 use crate::embed::Embedders;
 use crate::validate::{Updated, updated};
 
@@ -53,6 +54,11 @@ impl Resolved {
     /// One of its shards, as nodes are told of it.
     pub fn shard_ref(&self, shard: u32) -> ShardRef {
         ShardRef { collection_uid: self.uid().to_owned(), shard, schema_version: self.schema_version }
+    }
+
+    /// One of its shards, as it is reached.
+    pub fn target(&self, shard: u32) -> Target<'_> {
+        Target { collection_uid: self.uid(), shard, copies: self.collection.replica_count }
     }
 
     /// Its shards.

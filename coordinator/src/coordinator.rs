@@ -12,7 +12,7 @@ use futures::future::try_join_all;
 use tokio::task::JoinHandle;
 use tonic::Request;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, First, NodeHandle};
 use crate::collections::{Collections, Resolved};
 use crate::config::CoordinatorConfig;
 use crate::search::{self, SearchRequest, When};
@@ -106,7 +106,12 @@ impl Coordinator {
     ) -> Result<Vec<DescribeShardResponse>, ApiError> {
         let calls = (0..collection.num_shards()).map(|shard| async move {
             let message = DescribeShardRequest { shard: Some(collection.shard_ref(shard)), refresh };
-            self.cluster.node_of(collection.uid(), shard)?.client.describe_shard(message, deadline).await
+            let ask = |node: Arc<NodeHandle>| {
+                let message = message.clone();
+                async move { node.client.describe_shard(message, deadline).await }
+            };
+            let asked = self.cluster.read(collection.target(shard), &First::Idlest, |_| true, ask).await?;
+            Ok(asked.answer)
         });
         try_join_all(calls).await
     }

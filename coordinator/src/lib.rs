@@ -1,7 +1,7 @@
 //! Antiphon's coordinator: takes the public API, asks the shards for their windows, lets the channels take turns, cuts the
 //! page. Stateless but for its copy of the catalog.
 //!
-//! Decisions are pure functions: [`page`], [`fusion`], [`cluster::place`], [`validate`]. [`search`] runs them;
+//! Decisions are pure functions: [`page`], [`fusion`], [`validate`]. [`search`] runs them;
 //! [`services`] are thin adapters from gRPC.
 
 mod aliases;

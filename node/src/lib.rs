@@ -7,6 +7,7 @@
 //!   maps files.
 
 pub mod attributes;
+mod cluster;
 pub mod config;
 pub mod error;
 pub mod graph;

@@ -1,10 +1,11 @@
 //! The node: the shards that it holds, opened on first use, and what they share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use antiphon_membership::{Membership, Phase, Secret, ShardKey};
 use antiphon_proto::internal::ShardRef;
 use antiphon_proto::store::{Catalog, CollectionEntry};
 use antiphon_store::{CatalogStore, CollectionUid, ShardId, Store};
@@ -12,6 +13,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::JoinHandle;
 
+use crate::cluster::{Steward, Wanted};
 use crate::config::NodeConfig;
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
@@ -32,7 +34,8 @@ pub struct Node {
     context: ShardContext,
     pool: Arc<SearchPool>,
     slots: Mutex<HashMap<(String, u32), Slot>>,
-    background: Mutex<Option<JoinHandle<()>>>,
+    background: Mutex<Vec<JoinHandle<()>>>,
+    membership: OnceCell<Arc<Membership>>,
     stopping: AtomicBool,
 }
 
@@ -63,11 +66,71 @@ impl Node {
             pool,
             slots: Mutex::default(),
             background: Mutex::default(),
+            membership: OnceCell::new(),
             stopping: AtomicBool::new(false),
         });
         let background = tokio::spawn(watch_catalog(Arc::downgrade(&node)));
-        *node.background.lock().await = Some(background);
+        node.background.lock().await.push(background);
         Ok(node)
+    }
+
+    /// Joins a cluster: from now on the node holds the shards that its members place on it. Once.
+    pub async fn join(self: &Arc<Self>, membership: Arc<Membership>, secret: Secret) {
+        if self.membership.set(Arc::clone(&membership)).is_ok() {
+            let steward = Steward::start(self, membership, secret);
+            self.background.lock().await.push(steward);
+        }
+    }
+
+    /// Tells the cluster that this node is about to stop, and waits until others serve its shards: for so long at most, and
+    /// not at all where there is nobody else.
+    pub async fn drain(&self, at_most: Duration) {
+        let Some(membership) = self.membership.get() else { return };
+        membership.set_phase(Phase::Draining).await;
+        let held: Vec<ShardKey> = self.open_shards().await.into_keys().collect();
+        let wanted = self.wanted();
+        let mut members = membership.members();
+        let handed_over = members.wait_for(|members| {
+            let takers: Vec<_> = members.nodes().filter(|member| member.takes_shards()).collect();
+            let is_served = |shard: &ShardKey| takers.iter().any(|member| member.serves(shard));
+            takers.is_empty() || held.iter().filter(|shard| wanted.contains_key(*shard)).all(is_served)
+        });
+        if tokio::time::timeout(at_most, handed_over).await.is_err() {
+            tracing::warn!(after_s = at_most.as_secs(), "others do not serve all of this node's shards yet");
+        }
+    }
+
+    /// The shards of all collections, as last seen, and how many copies each should have.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let catalog = self.catalog.cached();
+        let collections = catalog.catalog.collections.iter().filter_map(|entry| entry.collection.as_ref());
+        collections
+            .flat_map(|collection| {
+                let copies = collection.replica_count.max(1) as usize;
+                (0..collection.shard_count).map(move |shard| ((collection.uid.clone(), shard), copies))
+            })
+            .collect()
+    }
+
+    /// The shards that are open.
+    pub(crate) async fn open_shards(&self) -> BTreeMap<ShardKey, Arc<Shard>> {
+        let slots = self.slots.lock().await;
+        slots.iter().filter_map(|(key, slot)| Some((key.clone(), Arc::clone(slot.get()?)))).collect()
+    }
+
+    /// A shard that is open.
+    pub(crate) async fn find_open(&self, shard: &ShardRef) -> Option<Arc<Shard>> {
+        let key = (shard.collection_uid.clone(), shard.shard);
+        self.slots.lock().await.get(&key).and_then(|slot| slot.get()).cloned()
+    }
+
+    /// Closes a shard. Who asks for it opens it anew.
+    pub(crate) async fn close(&self, key: &ShardKey) {
+        let slot = self.slots.lock().await.remove(key);
+        if let Some(shard) = slot.as_ref().and_then(|slot| slot.get()) {
+            shard.drain().await;
+            shard.stop().await;
+        }
     }
 
     /// The settings.
@@ -215,9 +278,7 @@ impl Node {
     /// Stops: no new calls, no half-written group, no background work. Call it once nothing is served any more.
     pub async fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-        if let Some(background) = self.background.lock().await.take() {
-            background.abort();
-        }
+        self.background.lock().await.drain(..).for_each(|task| task.abort());
         let slots: Vec<Slot> = self.slots.lock().await.drain().map(|(_, slot)| slot).collect();
         for shard in slots.iter().filter_map(|slot| slot.get()) {
             shard.stop().await;

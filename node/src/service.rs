@@ -9,8 +9,8 @@ use antiphon_proto::internal::{
     CountRowsRequest, CountRowsResponse, DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest,
     DescribeShardResponse, FetchDocumentsRequest, FetchDocumentsResponse, Freshness, ListRowsRequest, ListRowsResponse,
     LookUpDocumentsRequest, LookUpDocumentsResponse, LookedUp, OpenViewRequest, OpenViewResponse, Projection,
-    SearchWindowsRequest, SearchWindowsResponse, ShardRef, Window, WindowQuery, WriteRequest, WriteResponse,
-    window_query::Query,
+    PushEntriesRequest, PushEntriesResponse, SearchWindowsRequest, SearchWindowsResponse, ShardRef, ViewChoice, Window,
+    WindowQuery, WriteRequest, WriteResponse, view_choice::Choice, window_query::Query,
 };
 use antiphon_proto::store::log_op::Op;
 use antiphon_proto::{key, v1, vector};
@@ -245,14 +245,26 @@ impl NodeService for NodeServer {
         let deadline = self.deadline(&request);
         let request = request.into_inner();
         bounded("rows", request.rows.len())?;
+        bounded("keys", request.keys.len())?;
         let shard = self.shard(request.shard, deadline).await?;
         let name = request.view.ok_or_else(|| NodeError::Invalid("no view was named".into()))?;
-        let view = shard.kept_view(&name)?;
+        let schema = shard.schema();
+        let (view, addresses) = if request.keys.is_empty() {
+            (shard.kept_view(&name)?, request.rows.iter().map(|row| RowAddress::decode(*row)).collect())
+        } else {
+            let view = shard.view(&ViewChoice { choice: Some(Choice::Named(name)) }, deadline).await?;
+            let find = |key: &String| {
+                view.find(&schema.key_rule.fold(key))
+                    .ok_or_else(|| NodeError::Invalid(format!("the view has no document {key:?}")))
+            };
+            let addresses = request.keys.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+            (view, addresses)
+        };
         let projection = request.projection.unwrap_or_default();
-        let mut documents = Vec::with_capacity(request.rows.len());
+        let mut documents = Vec::with_capacity(addresses.len());
         let mut size = AnswerSize::default();
-        for row in &request.rows {
-            let document = document_at(&view, shard.schema(), RowAddress::decode(*row), &projection)?;
+        for address in addresses {
+            let document = document_at(&view, schema, address, &projection)?;
             size.add(&document)?;
             documents.push(document);
         }
@@ -295,6 +307,20 @@ impl NodeService for NodeServer {
         check_write(&request, shard.schema())?;
         let done = shard.write(request.ops, deadline).await?;
         Ok(Response::new(WriteResponse { seq: done.seq, num_deleted: done.num_deleted }))
+    }
+
+    async fn push_entries(
+        &self,
+        request: Request<PushEntriesRequest>,
+    ) -> Result<Response<PushEntriesResponse>, Status> {
+        let request = request.into_inner();
+        bounded("entries", request.entries.len())?;
+        let shard = request.shard.ok_or_else(|| NodeError::Invalid("no shard was named".into()))?;
+        let seq = match self.0.find_open(&shard).await {
+            Some(shard) => shard.take_pushed(request.first_seq, request.entries, request.manifest_version).await?,
+            None => 0,
+        };
+        Ok(Response::new(PushEntriesResponse { seq }))
     }
 
     async fn look_up_documents(

@@ -94,6 +94,8 @@ reasons! {
     ShuttingDown = "SHUTTING_DOWN", Unavailable, true;
     /// Retry with more time. A write may or may not have happened.
     Deadline = "DEADLINE", DeadlineExceeded, true;
+    /// Send a credential that is valid.
+    TokenInvalid = "TOKEN_INVALID", Unauthenticated, false;
     /// Nobody waits for the answer any more.
     Cancelled = "CANCELLED", Cancelled, false;
     /// Call the operator: stored data is damaged. The segment is set aside; the node goes on.
@@ -277,8 +279,8 @@ fn kind_of_code(code: Code) -> ErrorKind {
         | Code::FailedPrecondition
         | Code::Aborted
         | Code::Unimplemented
-        | Code::PermissionDenied
-        | Code::Unauthenticated => ErrorKind::Internal,
+        | Code::PermissionDenied => ErrorKind::Internal,
+        Code::Unauthenticated => ErrorKind::TokenInvalid,
     }
 }
 

@@ -175,6 +175,18 @@ impl LogCursor {
         Ok(LogPoll::Entries(entries))
     }
 
+    /// Moves past the next position, whose entry another process appended and sent here. Says whether `seq` is that
+    /// position; else nothing changes.
+    ///
+    /// Whoever sends an entry knows from its own cursor that it is the log's.
+    pub fn take(&mut self, seq: Seq) -> bool {
+        let is_next = !self.behind && seq == self.next;
+        if is_next {
+            self.step(seq.next(), self.confirmed);
+        }
+        is_next
+    }
+
     fn step(&mut self, next: Seq, confirmed: Moment) {
         self.next = next;
         self.confirmed = confirmed;

@@ -90,18 +90,18 @@ impl LocalBuilder {
             if self.num_nodes == 1 {
                 node.open_all().await;
                 let client = NodeClient::Local(Arc::new(NodeServer::new(Arc::clone(&node))));
-                handles.push(NodeHandle { address: "local".into(), client });
+                handles.push(NodeHandle::new("local", client));
             } else {
                 let service = NodeServiceServer::new(NodeServer::new(Arc::clone(&node)));
                 let service = service.max_decoding_message_size(256 << 20).max_encoding_message_size(256 << 20);
                 let (url, task) = serve(Server::builder().add_service(service)).await;
                 tasks.push(task);
-                handles.push(NodeHandle { client: NodeClient::connect(&url).unwrap(), address: url });
+                handles.push(NodeHandle::new(&url, NodeClient::connect(&url, None).unwrap()));
             }
             nodes.push(node);
         }
         for address in self.more_addresses {
-            handles.push(NodeHandle { client: NodeClient::connect(&address).unwrap(), address });
+            handles.push(NodeHandle::new(&address, NodeClient::connect(&address, None).unwrap()));
         }
         let coordinator =
             Coordinator::start(self.coordinator, self.store.clone(), Cluster::new(handles)).await.unwrap();

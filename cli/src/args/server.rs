@@ -30,6 +30,13 @@ pub(crate) struct ServerArgs {
     /// A node that a coordinator asks, as host:port or a URL. May be given several times, or several separated by commas.
     #[arg(long = "node", alias = "nodes", value_name = "ADDRESS", value_delimiter = ',')]
     pub(crate) nodes: Option<Vec<String>>,
+    /// Take part in a cluster: address and port (UDP) on which its members tell of each other.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) gossip_listen: Option<String>,
+    /// A member of the cluster to begin with, as host:port of its --gossip-listen. May be given several times, or several
+    /// separated by commas.
+    #[arg(long = "seed", alias = "seeds", value_name = "ADDRESS", value_delimiter = ',')]
+    pub(crate) seeds: Option<Vec<String>>,
     /// Any other setting, as limits.max_page_size=500. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

@@ -31,10 +31,17 @@ pub(crate) async fn run(args: &StatusArgs) -> Result<(), Failure> {
 }
 
 fn words(address: &str, cluster: &v1::DescribeClusterResponse, collections: &[v1::Collection]) -> String {
-    let mut nodes = Table::new(&["node", "address", "state", "version"]);
+    let mut nodes = Table::new(&["member", "role", "address", "zone", "state", "version"]);
     for node in &cluster.nodes {
-        let state = if node.reachable { "reachable" } else { "unreachable" };
-        nodes.row([node.id.clone(), node.address.clone(), state.to_owned(), node.version.clone()]);
+        let state = match (node.reachable, node.state.as_str()) {
+            (false, "lost") => "lost",
+            (false, _) => "unreachable",
+            (true, "draining") => "draining",
+            (true, _) => "up",
+        };
+        let zone = if node.zone.is_empty() { "-" } else { &node.zone };
+        let cells = [&node.id, &node.role, &node.address, zone, state, &node.version];
+        nodes.row(cells.map(str::to_owned));
     }
     let mut shards = Table::new(&[
         "collection",
@@ -47,20 +54,27 @@ fn words(address: &str, cluster: &v1::DescribeClusterResponse, collections: &[v1
         "#size",
         "#unsealed",
         "#position",
+        "#lag",
     ]);
     for shard in &cluster.shards {
         for replica in &shard.replicas {
             shards.row([
                 shard.collection.clone(),
                 shard.shard.to_string(),
-                replica.node_address.clone(),
-                if replica.serving { "serving" } else { "not serving" }.to_owned(),
+                if replica.node_id.is_empty() { &replica.node_address } else { &replica.node_id }.clone(),
+                match (replica.serving, replica.owner) {
+                    (true, true) => "owner",
+                    (true, false) => "serving",
+                    (false, _) => "not serving",
+                }
+                .to_owned(),
                 count(replica.num_docs),
                 count(replica.num_deleted),
                 count(replica.num_segments),
                 bytes(replica.size_bytes),
                 format!("{} ({})", count(replica.num_live_rows), bytes(replica.live_bytes)),
                 count(replica.seq),
+                count(replica.lag),
             ]);
         }
     }
@@ -93,17 +107,22 @@ fn problems(cluster: &v1::DescribeClusterResponse) -> Vec<String> {
     let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };
     for node in &cluster.nodes {
         if !node.reachable || !node.problem.is_empty() {
-            let what = if node.reachable { "has a problem" } else { "is unreachable" };
-            problems.push(format!("node {} at {} {what}{}", node.id, node.address, because(&node.problem)));
+            let what = match (node.reachable, node.state.as_str()) {
+                (true, _) => "has a problem",
+                (false, "lost") => "is lost",
+                (false, _) => "is unreachable",
+            };
+            let role = if node.role == "coordinator" { "coordinator" } else { "node" };
+            problems.push(format!("{role} {} at {} {what}{}", node.id, node.address, because(&node.problem)));
         }
     }
     for shard in &cluster.shards {
         let name = format!("shard {} of {}", shard.shard, shard.collection);
-        if !shard.replicas.iter().any(|replica| replica.serving) {
-            problems.push(format!("{name} is served by no node: searches that need it fail"));
+        if !shard.problem.is_empty() {
+            problems.push(format!("{name}: {}", shard.problem));
         }
         for replica in &shard.replicas {
-            let node = &replica.node_address;
+            let node = if replica.node_id.is_empty() { &replica.node_address } else { &replica.node_id };
             if !replica.serving {
                 problems.push(format!("{name} is not served by {node}{}", because(&replica.problem)));
             } else if !replica.problem.is_empty() {
@@ -125,15 +144,17 @@ fn json(cluster: &v1::DescribeClusterResponse, collections: &[v1::Collection]) -
             "manifest_version": replica.manifest_version, "num_docs": replica.num_docs, "num_deleted": replica.num_deleted,
             "num_segments": replica.num_segments, "size_bytes": replica.size_bytes, "num_live_rows": replica.num_live_rows,
             "live_bytes": replica.live_bytes, "quarantined_segments": replica.quarantined_segments,
+            "node_id": replica.node_id, "owner": replica.owner, "lag": replica.lag,
         })
     };
     json!({
         "version": cluster.version,
         "nodes": cluster.nodes.iter().map(|node| json!({
             "id": node.id, "address": node.address, "reachable": node.reachable, "problem": node.problem, "version": node.version,
+            "role": node.role, "state": node.state, "zone": node.zone,
         })).collect::<Vec<_>>(),
         "shards": cluster.shards.iter().map(|shard| json!({
-            "collection": shard.collection, "shard": shard.shard,
+            "collection": shard.collection, "shard": shard.shard, "replica_count": shard.replica_count, "problem": shard.problem,
             "replicas": shard.replicas.iter().map(replica).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "embedders": cluster.embedders.iter().map(|embedder| json!({
@@ -157,7 +178,13 @@ mod tests {
             quarantined_segments: quarantined.iter().map(|name| (*name).to_owned()).collect(),
             ..v1::Replica::default()
         };
-        let shard = |shard, replicas| v1::Shard { collection: "c".to_owned(), shard, replicas };
+        let shard = |shard, replicas, problem: &str| v1::Shard {
+            collection: "c".to_owned(),
+            shard,
+            replicas,
+            replica_count: 1,
+            problem: problem.to_owned(),
+        };
         let cluster = v1::DescribeClusterResponse {
             nodes: vec![v1::Node {
                 id: "n1".into(),
@@ -166,9 +193,9 @@ mod tests {
                 ..v1::Node::default()
             }],
             shards: vec![
-                shard(0, vec![replica(true, "", &[])]),
-                shard(1, vec![replica(false, "no manifest", &[])]),
-                shard(2, vec![replica(true, "", &["01AB"])]),
+                shard(0, vec![replica(true, "", &[])], ""),
+                shard(1, vec![replica(false, "no manifest", &[])], "no node serves it"),
+                shard(2, vec![replica(true, "", &["01AB"])], ""),
             ],
             version: "1".to_owned(),
             embedders: vec![v1::Embedder { name: "m".into(), kind: "static".into(), ..v1::Embedder::default() }],
@@ -177,7 +204,7 @@ mod tests {
             problems(&cluster),
             [
                 "node n1 at http://n1 is unreachable: refused",
-                "shard 1 of c is served by no node: searches that need it fail",
+                "shard 1 of c: no node serves it",
                 "shard 1 of c is not served by http://n1: no manifest",
                 "shard 2 of c on http://n1 has set damaged segments aside: 01AB",
             ]

@@ -1,8 +1,9 @@
-//! `antiphon coordinator`: takes the public API, asks the nodes that it was told of.
+//! `antiphon coordinator`: takes the public API, asks the nodes of its cluster, or those that it was told of.
 
 use std::sync::Arc;
 
 use antiphon_coordinator::{Cluster, Coordinator, NodeClient, NodeHandle, services};
+use antiphon_membership::Role;
 use antiphon_proto::{EMBEDDING_DESCRIPTORS, PUBLIC_DESCRIPTORS};
 use tonic::server::NamedService;
 use tonic::service::{Routes, RoutesBuilder};
@@ -10,6 +11,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::embedders::start_embedders;
+use super::joining::{self, Joined};
 use super::listen::Port;
 use super::{coordinator_config, open_store};
 use crate::failure::Failure;
@@ -20,21 +22,34 @@ pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
     let port = Port::bind(settings.listen).await?;
     let store = open_store(&settings.store).await?;
     let embedders = start_embedders(&settings).await?;
-    let nodes = settings
-        .nodes
-        .iter()
-        .map(|address| {
-            let client =
-                NodeClient::connect(address).map_err(|error| Failure::of(format!("the node {address}"), &error))?;
-            Ok(NodeHandle { address: address.clone(), client })
-        })
-        .collect::<Result<_, Failure>>()?;
-    let coordinator = Coordinator::start(coordinator_config(&settings, embedders), store, Cluster::new(nodes))
+    let joined = joining::join(&settings, Role::Coordinator, port.address()).await?;
+    let cluster = match &joined {
+        Some(Joined { membership, secret }) => Cluster::of_members(membership, secret.clone(), None),
+        None => fixed_nodes(&settings)?,
+    };
+    let coordinator = Coordinator::start(coordinator_config(&settings, embedders), store, cluster)
         .await
         .map_err(|error| Failure::of("the coordinator cannot start", &error))?;
     tracing::info!(store = settings.store, nodes = settings.nodes.len(), "serving");
     let (routes, health) = public_routes(&coordinator).await?;
-    port.serve(routes, health.stop()).await
+    let on_stop = async {
+        health.stop().await;
+        if let Some(joined) = &joined {
+            joined.membership.leave().await;
+        }
+    };
+    port.serve(routes, on_stop).await
+}
+
+/// The nodes that the settings name.
+fn fixed_nodes(settings: &Settings) -> Result<Cluster, Failure> {
+    let secret = joining::secret(settings)?;
+    let handle = |address: &String| {
+        let client = NodeClient::connect(address, secret.as_ref())
+            .map_err(|error| Failure::of(format!("the node {address}"), &error))?;
+        Ok(NodeHandle::new(address, client))
+    };
+    Ok(Cluster::new(settings.nodes.iter().map(handle).collect::<Result<_, Failure>>()?))
 }
 
 /// The public API with health and reflection.

@@ -37,6 +37,11 @@ impl Port {
         format!("http://{}", self.address)
     }
 
+    /// The address it listens on.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Serves until the process is told to stop, then lets calls under way end. Says on standard output where it listens.
     pub(super) async fn serve(self, routes: Routes, on_stop: impl Future<Output = ()>) -> Result<(), Failure> {
         let url = self.url();

@@ -2,6 +2,7 @@
 
 mod coordinator;
 mod embedders;
+mod joining;
 mod listen;
 mod node;
 mod serve;

@@ -1,13 +1,17 @@
 //! `antiphon serve`: coordinator and node in one process, over a local directory unless told otherwise.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use antiphon_coordinator::{Cluster, Coordinator, NodeClient, NodeHandle};
+use antiphon_membership::Role;
 use antiphon_node::{Node, NodeServer};
 
 use super::coordinator::public_routes;
 use super::embedders::start_embedders;
+use super::joining::{self, Joined};
 use super::listen::Port;
+use super::node::node_service;
 use super::{coordinator_config, node_config, open_store};
 use crate::failure::Failure;
 use crate::settings::Settings;
@@ -20,15 +24,35 @@ pub(crate) async fn serve(settings: Settings) -> Result<(), Failure> {
     let node = Node::start(node_config(&settings), store.clone())
         .await
         .map_err(|error| Failure::of("the node cannot start", &error))?;
-    node.open_all().await;
     let client = NodeClient::Local(Arc::new(NodeServer::new(Arc::clone(&node))));
-    let cluster = Cluster::new(vec![NodeHandle { address: port.url(), client }]);
+    let joined = joining::join(&settings, Role::Serve, port.address()).await?;
+    let cluster = match &joined {
+        Some(Joined { membership, secret }) => {
+            node.join(Arc::clone(membership), secret.clone()).await;
+            Cluster::of_members(membership, secret.clone(), Some(client))
+        }
+        None => {
+            node.open_all().await;
+            Cluster::new(vec![NodeHandle::new(&port.url(), client)])
+        }
+    };
     let coordinator = Coordinator::start(coordinator_config(&settings, embedders), store, cluster)
         .await
         .map_err(|error| Failure::of("the coordinator cannot start", &error))?;
     tracing::info!(store = settings.store, "serving");
-    let (routes, health) = public_routes(&coordinator).await?;
-    let outcome = port.serve(routes, health.stop()).await;
+    let (mut routes, health) = public_routes(&coordinator).await?;
+    if let Some(joined) = &joined {
+        // Other members reach the shards held here.
+        routes = routes.add_service(node_service(&node, Some(joined.secret.clone())));
+    }
+    let on_stop = async {
+        node.drain(Duration::from_secs(settings.cluster.drain_s)).await;
+        health.stop().await;
+        if let Some(joined) = &joined {
+            joined.membership.leave().await;
+        }
+    };
+    let outcome = port.serve(routes, on_stop).await;
     node.stop().await;
     outcome
 }

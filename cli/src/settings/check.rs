@@ -81,8 +81,38 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
     for node in &settings.nodes {
         rules.url("nodes", node, &["http"]);
     }
-    if role == Role::Coordinator && settings.nodes.is_empty() {
-        rules.missing("nodes", "must name at least one node for this role");
+    check_cluster(settings, &mut rules);
+    if role == Role::Coordinator && settings.nodes.is_empty() && settings.cluster.gossip_listen.is_empty() {
+        rules.missing("nodes", "must name at least one node for this role, unless cluster.gossip_listen is set");
+    }
+}
+
+/// How the process takes part in a cluster.
+fn check_cluster(settings: &Settings, rules: &mut Rules<'_>) {
+    let cluster = &settings.cluster;
+    rules.within("cluster.gossip_interval_ms", cluster.gossip_interval_ms, 20..=10_000);
+    rules.within("cluster.drain_s", cluster.drain_s, 0..=3_600);
+    let is_name = (1..=64).contains(&cluster.name.len()) && cluster.name.bytes().all(|byte| byte.is_ascii_graphic());
+    rules.hold("cluster.name", &cluster.name, is_name, "must have 1 to 64 visible ASCII characters");
+    let addresses =
+        [("cluster.gossip_listen", &cluster.gossip_listen), ("cluster.gossip_advertise", &cluster.gossip_advertise)];
+    for (key, address) in addresses.into_iter().filter(|(_, address)| !address.is_empty()) {
+        let is_address = address.parse::<std::net::SocketAddr>().is_ok();
+        rules.hold(key, address, is_address, "must be an IP address and a port, as 127.0.0.1:7701");
+    }
+    if !cluster.advertise.is_empty() {
+        rules.url("cluster.advertise", &cluster.advertise, &["http"]);
+    }
+    for seed in &cluster.seeds {
+        let has_port =
+            seed.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        rules.hold("cluster.seeds", seed, has_port, "must be host:port");
+    }
+    if cluster.gossip_listen.is_empty() && !cluster.seeds.is_empty() {
+        rules.missing("cluster.gossip_listen", "must be set where there are cluster.seeds");
+    }
+    if !cluster.gossip_listen.is_empty() && !settings.nodes.is_empty() {
+        rules.missing("nodes", "can't be named where cluster.gossip_listen is set: members find each other");
     }
 }
 

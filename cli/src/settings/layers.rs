@@ -247,6 +247,8 @@ fn flags<'a>(args: &ServerArgs, logging: &LoggingArgs) -> impl Iterator<Item = (
         ("listen", "--listen", text(&args.listen)),
         ("id", "--id", text(&args.id)),
         ("nodes", "--node", args.nodes.as_ref().map(list)),
+        ("cluster.gossip_listen", "--gossip-listen", text(&args.gossip_listen)),
+        ("cluster.seeds", "--seed", args.seeds.as_ref().map(list)),
         ("logging.filter", "--log", text(&logging.filter)),
         ("logging.format", "--log-format", format),
     ]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use antiphon_membership::{MembershipError, Secret, connect};
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::internal::node_service_client::NodeServiceClient;
 use antiphon_proto::internal::node_service_server::NodeService;
 use antiphon_proto::internal::{
     CountRowsRequest, CountRowsResponse, DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest,
@@ -12,11 +12,7 @@ use antiphon_proto::internal::{
     LookUpDocumentsRequest, LookUpDocumentsResponse, OpenViewRequest, OpenViewResponse, SearchWindowsRequest,
     SearchWindowsResponse, WriteRequest, WriteResponse,
 };
-use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
-
-/// Largest message between coordinator and node, in bytes.
-pub(super) const MAX_INTERNAL_MESSAGE_BYTES: usize = 256 << 20;
 
 /// How a node is called.
 #[derive(Clone)]
@@ -24,7 +20,7 @@ pub enum NodeClient {
     /// In this process.
     Local(Arc<dyn NodeService>),
     /// Over the network.
-    Remote(NodeServiceClient<Channel>),
+    Remote(antiphon_membership::NodeClient),
 }
 
 macro_rules! call {
@@ -39,10 +35,31 @@ macro_rules! call {
         };
         match tokio::time::timeout($deadline.left(), call).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
-            Ok(Err(status)) => Err(read_status(&status, $deadline)),
-            Err(_) => Err(ApiError::new(ErrorKind::Deadline, "the node did not answer in time")),
+            Ok(Err(status)) => {
+                Err(CallError { error: read_status(&status, $deadline), is_unreached: is_unreached(&status) })
+            }
+            Err(_) => Err(ApiError::new(ErrorKind::Deadline, "the node did not answer in time").into()),
         }
     }};
+}
+
+/// Why a call failed.
+pub(super) struct CallError {
+    pub(super) error: ApiError,
+    /// Whether the node was not even reached, so that nothing happened.
+    pub(super) is_unreached: bool,
+}
+
+impl From<ApiError> for CallError {
+    fn from(error: ApiError) -> Self {
+        Self { error, is_unreached: false }
+    }
+}
+
+impl From<CallError> for ApiError {
+    fn from(failed: CallError) -> Self {
+        failed.error
+    }
 }
 
 impl NodeClient {
@@ -50,18 +67,8 @@ impl NodeClient {
     ///
     /// # Errors
     /// The address is no URI.
-    pub fn connect(address: &str) -> Result<Self, tonic::transport::Error> {
-        let endpoint = Endpoint::from_shared(address.to_owned())?
-            .connect_timeout(std::time::Duration::from_secs(2))
-            .tcp_nodelay(true)
-            .http2_keep_alive_interval(std::time::Duration::from_secs(5))
-            .keep_alive_timeout(std::time::Duration::from_secs(5))
-            .initial_stream_window_size(4 << 20)
-            .initial_connection_window_size(16 << 20);
-        let client = NodeServiceClient::new(endpoint.connect_lazy())
-            .max_decoding_message_size(MAX_INTERNAL_MESSAGE_BYTES)
-            .max_encoding_message_size(MAX_INTERNAL_MESSAGE_BYTES);
-        Ok(Self::Remote(client))
+    pub fn connect(address: &str, secret: Option<&Secret>) -> Result<Self, MembershipError> {
+        Ok(Self::Remote(connect(address, secret)?))
     }
 
     /// Picks a view.
@@ -69,7 +76,7 @@ impl NodeClient {
     /// # Errors
     /// The node's, or SHARD_UNAVAILABLE where it cannot be reached. So for all methods.
     pub async fn open_view(&self, message: OpenViewRequest, deadline: Deadline) -> Result<OpenViewResponse, ApiError> {
-        call!(self, deadline, message, open_view)
+        Ok(call!(self, deadline, message, open_view)?)
     }
 
     /// Asks for windows.
@@ -78,7 +85,7 @@ impl NodeClient {
         message: SearchWindowsRequest,
         deadline: Deadline,
     ) -> Result<SearchWindowsResponse, ApiError> {
-        call!(self, deadline, message, search_windows)
+        Ok(call!(self, deadline, message, search_windows)?)
     }
 
     /// Asks for documents of rows.
@@ -87,7 +94,7 @@ impl NodeClient {
         message: FetchDocumentsRequest,
         deadline: Deadline,
     ) -> Result<FetchDocumentsResponse, ApiError> {
-        call!(self, deadline, message, fetch_documents)
+        Ok(call!(self, deadline, message, fetch_documents)?)
     }
 
     /// Counts the rows that meet a filter.
@@ -96,16 +103,16 @@ impl NodeClient {
         message: CountRowsRequest,
         deadline: Deadline,
     ) -> Result<CountRowsResponse, ApiError> {
-        call!(self, deadline, message, count_rows)
+        Ok(call!(self, deadline, message, count_rows)?)
     }
 
     /// Asks for a stretch of the rows that meet a filter.
     pub async fn list_rows(&self, message: ListRowsRequest, deadline: Deadline) -> Result<ListRowsResponse, ApiError> {
-        call!(self, deadline, message, list_rows)
+        Ok(call!(self, deadline, message, list_rows)?)
     }
 
     /// Writes.
-    pub async fn write(&self, message: WriteRequest, deadline: Deadline) -> Result<WriteResponse, ApiError> {
+    pub(super) async fn write(&self, message: WriteRequest, deadline: Deadline) -> Result<WriteResponse, CallError> {
         call!(self, deadline, message, write)
     }
 
@@ -115,7 +122,7 @@ impl NodeClient {
         message: LookUpDocumentsRequest,
         deadline: Deadline,
     ) -> Result<LookUpDocumentsResponse, ApiError> {
-        call!(self, deadline, message, look_up_documents)
+        Ok(call!(self, deadline, message, look_up_documents)?)
     }
 
     /// Asks for a shard's counts.
@@ -124,13 +131,27 @@ impl NodeClient {
         message: DescribeShardRequest,
         deadline: Deadline,
     ) -> Result<DescribeShardResponse, ApiError> {
-        call!(self, deadline, message, describe_shard)
+        Ok(call!(self, deadline, message, describe_shard)?)
     }
 
     /// Asks who the node is.
     pub async fn describe_node(&self, deadline: Deadline) -> Result<DescribeNodeResponse, ApiError> {
-        call!(self, deadline, DescribeNodeRequest {}, describe_node)
+        Ok(call!(self, deadline, DescribeNodeRequest {}, describe_node)?)
     }
+}
+
+/// Whether a call failed for want of a connection: a port that nobody listens on can't have taken it.
+fn is_unreached(status: &Status) -> bool {
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
+            && io.kind() == std::io::ErrorKind::ConnectionRefused
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// A node's status. One without details was made by the transport: at the deadline it is the deadline's, else the
@@ -139,6 +160,11 @@ fn read_status(status: &Status, deadline: Deadline) -> ApiError {
     let error = ApiError::from_status(status);
     let is_ours = !status.details().is_empty();
     match status.code() {
+        // Ours to mend, not the caller's.
+        Code::Unauthenticated => ApiError::new(
+            ErrorKind::ShardUnavailable,
+            "the node does not take this coordinator for a member: do their secrets differ?",
+        ),
         Code::Cancelled if deadline.is_over() => ApiError::new(ErrorKind::Deadline, "the node did not answer in time"),
         Code::Cancelled | Code::Internal | Code::Unknown if !is_ours => {
             ApiError::new(ErrorKind::ShardUnavailable, format!("the node went away: {}", status.message()))

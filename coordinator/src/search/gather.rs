@@ -1,32 +1,47 @@
 //! Scatter and gather: every shard's windows, all of one search from one view a shard.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::{
-    Candidate, FieldCounts, Freshness, KeywordPlan, KeywordQuery, OpenViewRequest, SearchWindowsRequest,
-    SearchWindowsResponse, ShardRef, ViewChoice, ViewName, WindowQuery, view_choice::Choice, window_query::Query,
+    Candidate, FieldCounts, Freshness, KeywordPlan, KeywordQuery, OpenViewRequest, OpenViewResponse,
+    SearchWindowsRequest, SearchWindowsResponse, ShardRef, ViewChoice, ViewName, WindowQuery, view_choice,
+    window_query::Query,
 };
 use antiphon_proto::v1::{Channel, ShardFailure};
 use futures::future::join_all;
 
 use super::request::{ListKind, SearchRequest, When};
-use crate::cluster::Cluster;
+use crate::cluster::{Answered, Cluster, First, NodeHandle};
 use crate::token::Position;
 
 /// What the shards gave.
 pub(super) struct Gathered {
     /// For each list, each answering shard's candidates.
     pub(super) lists: Vec<Vec<(u32, Vec<Candidate>)>>,
-    /// The view of each answering shard.
-    pub(super) views: BTreeMap<u32, ViewName>,
+    /// The view of each answering shard, and the node that it was seen on.
+    pub(super) views: BTreeMap<u32, Seen>,
     /// What did not answer.
     pub(super) failures: Vec<ShardFailure>,
     /// For each list, the terms of its text; none for vectors.
     pub(super) num_terms: Vec<Option<u32>>,
     /// For each list, whether its text has more terms than count.
     pub(super) is_cut: Vec<bool>,
+}
+
+/// A view and the node that it was seen on.
+#[derive(Clone)]
+pub(super) struct Seen {
+    pub(super) view: ViewName,
+    pub(super) node: Arc<NodeHandle>,
+}
+
+/// What a shard is asked for, and of whom first.
+struct Choice {
+    view: ViewChoice,
+    first: First,
 }
 
 type Plans = Vec<Option<KeywordPlan>>;
@@ -44,7 +59,7 @@ pub(super) async fn gather(
     let patience =
         |share: f64| if request.allow_partial { Deadline::after(deadline.left().mul_f64(share)) } else { deadline };
     let mut failures = Vec::new();
-    let mut choices: BTreeMap<u32, ViewChoice> = BTreeMap::new();
+    let mut choices: BTreeMap<u32, Choice> = BTreeMap::new();
     for shard in 0..request.collection.num_shards() {
         match choice(request, shard) {
             Some(choice) => drop(choices.insert(shard, choice)),
@@ -65,8 +80,9 @@ pub(super) async fn gather(
         let mut sums: Option<Vec<KeywordPlan>> = None;
         for (shard, outcome) in opened {
             match outcome {
-                Ok((view, shard_plans)) => {
-                    choices.insert(shard, ViewChoice { choice: Some(Choice::Named(view)) });
+                Ok((seen, shard_plans)) => {
+                    let view = ViewChoice { choice: Some(view_choice::Choice::Named(seen.view)) };
+                    choices.insert(shard, Choice { view, first: First::Node(seen.node) });
                     sums = Some(match sums {
                         None => shard_plans,
                         Some(sums) => add(sums, &shard_plans)?,
@@ -105,18 +121,22 @@ pub(super) async fn gather(
     Ok(gathered)
 }
 
-fn choice(request: &SearchRequest, shard: u32) -> Option<ViewChoice> {
-    let choice = match &request.when {
+fn choice(request: &SearchRequest, shard: u32) -> Option<Choice> {
+    let (choice, first) = match &request.when {
         When::Snapshot(positions) => {
-            Choice::Named(positions.iter().find(|position| position.shard == shard).map(Position::view)?)
+            let view = positions.iter().find(|position| position.shard == shard).map(Position::view)?;
+            // The same replica as long as it lives: it holds the view.
+            let number = view.seq.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ view.manifest_version;
+            (view_choice::Choice::Named(view), First::Same(number))
         }
         When::Fresh { refresh, at_least } => {
             let at_least_seq =
                 at_least.iter().filter(|position| position.shard == shard).map(|position| position.seq).max();
-            Choice::Fresh(Freshness { refresh: *refresh, at_least_seq: at_least_seq.unwrap_or(0) })
+            let freshness = Freshness { refresh: *refresh, at_least_seq: at_least_seq.unwrap_or(0) };
+            (view_choice::Choice::Fresh(freshness), First::Idlest)
         }
     };
-    Some(ViewChoice { choice: Some(choice) })
+    Some(Choice { view: ViewChoice { choice: Some(choice) }, first })
 }
 
 fn keyword(kind: &ListKind) -> Option<&KeywordQuery> {
@@ -130,27 +150,32 @@ fn shard_ref(request: &SearchRequest, shard: u32) -> ShardRef {
     request.collection.shard_ref(shard)
 }
 
-type Opened = Result<(ViewName, Vec<KeywordPlan>), ApiError>;
+type Opened = Result<(Seen, Vec<KeywordPlan>), ApiError>;
 
 async fn open_views(
     cluster: &Cluster,
     request: &SearchRequest,
-    choices: &BTreeMap<u32, ViewChoice>,
+    choices: &BTreeMap<u32, Choice>,
     keywords: &[&KeywordQuery],
     deadline: Deadline,
 ) -> Vec<(u32, Opened)> {
     let calls = choices.iter().map(|(shard, choice)| async move {
         let message = OpenViewRequest {
             shard: Some(shard_ref(request, *shard)),
-            view: Some(*choice),
+            view: Some(choice.view),
             keyword_queries: keywords.iter().map(|query| (*query).clone()).collect(),
         };
         let call = async {
-            let node = cluster.node_of(request.collection.uid(), *shard)?;
-            let response = node.client.open_view(message, deadline).await?;
-            refuse_quarantined(request, &response.quarantined_segments)?;
-            let view = response.view.ok_or_else(|| protocol_error("a view without a name"))?;
-            Ok((view, response.plans))
+            let ask = |node: Arc<NodeHandle>| {
+                let message = message.clone();
+                async move { node.client.open_view(message, deadline).await }
+            };
+            let is_whole = |response: &OpenViewResponse| response.quarantined_segments.is_empty();
+            let Answered { node, answer } =
+                cluster.read(request.collection.target(*shard), &choice.first, is_whole, ask).await?;
+            refuse_quarantined(request, &answer.quarantined_segments)?;
+            let view = answer.view.ok_or_else(|| protocol_error("a view without a name"))?;
+            Ok((Seen { view, node }, answer.plans))
         };
         (*shard, call.await)
     });
@@ -160,10 +185,10 @@ async fn open_views(
 async fn search_windows(
     cluster: &Cluster,
     request: &SearchRequest,
-    choices: &BTreeMap<u32, ViewChoice>,
+    choices: &BTreeMap<u32, Choice>,
     plans: &Plans,
     deadline: Deadline,
-) -> Vec<(u32, Result<SearchWindowsResponse, ApiError>)> {
+) -> Vec<(u32, Result<Answered<SearchWindowsResponse>, ApiError>)> {
     let queries: Vec<WindowQuery> = request
         .lists
         .iter()
@@ -180,18 +205,22 @@ async fn search_windows(
     let calls = choices.iter().map(|(shard, choice)| async move {
         let message = SearchWindowsRequest {
             shard: Some(shard_ref(request, *shard)),
-            view: Some(*choice),
+            view: Some(choice.view),
             queries: queries.clone(),
             filter: request.filter.clone(),
         };
         let call = async {
-            let node = cluster.node_of(request.collection.uid(), *shard)?;
-            let response = node.client.search_windows(message, deadline).await?;
-            refuse_quarantined(request, &response.quarantined_segments)?;
-            if response.windows.len() != request.lists.len() {
+            let ask = |node: Arc<NodeHandle>| {
+                let message = message.clone();
+                async move { node.client.search_windows(message, deadline).await }
+            };
+            let is_whole = |response: &SearchWindowsResponse| response.quarantined_segments.is_empty();
+            let asked = cluster.read(request.collection.target(*shard), &choice.first, is_whole, ask).await?;
+            refuse_quarantined(request, &asked.answer.quarantined_segments)?;
+            if asked.answer.windows.len() != request.lists.len() {
                 return Err(protocol_error("another number of windows than asked for"));
             }
-            Ok(response)
+            Ok(asked)
         };
         (*shard, call.await)
     });
@@ -203,12 +232,13 @@ fn take_in(
     request: &SearchRequest,
     failures: &mut Vec<(u32, ApiError)>,
     shard: u32,
-    response: SearchWindowsResponse,
+    asked: Answered<SearchWindowsResponse>,
 ) -> Result<(), ApiError> {
+    let Answered { node, answer: response } = asked;
     let Some(view) = response.view else {
         return note(failures, request, shard, protocol_error("a view without a name"));
     };
-    gathered.views.insert(shard, view);
+    gathered.views.insert(shard, Seen { view, node });
     if !response.quarantined_segments.is_empty() {
         failures.push((shard, quarantine_error(&response.quarantined_segments)));
     }

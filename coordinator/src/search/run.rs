@@ -1,19 +1,20 @@
 //! The steps of one search.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::internal::{FetchDocumentsRequest, ViewName};
+use antiphon_proto::internal::FetchDocumentsRequest;
 use antiphon_proto::v1::{Coverage, Document, Match, SearchResponse, ShardFailure};
 use futures::future::join_all;
 use prost::Message;
 
-use super::gather::{gather, is_of_shard, shard_failures};
+use super::gather::{Seen, gather, is_of_shard, shard_failures};
 use super::merge::{Hit, merge};
 use super::rank::{Ranked, rank};
 use super::request::{ListKind, Method, SearchRequest};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, First, NodeHandle};
 use crate::token::{self, Position};
 use crate::validate::MAX_TERMS;
 
@@ -64,7 +65,11 @@ pub async fn run(
     let positions = gathered
         .views
         .iter()
-        .map(|(shard, view)| Position { shard: *shard, seq: view.seq, manifest_version: view.manifest_version })
+        .map(|(shard, Seen { view, .. })| Position {
+            shard: *shard,
+            seq: view.seq,
+            manifest_version: view.manifest_version,
+        })
         .collect();
     let response = SearchResponse {
         matches,
@@ -110,32 +115,45 @@ async fn fetch(
     cluster: &Cluster,
     request: &SearchRequest,
     ranked: &[Ranked<'_>],
-    views: &BTreeMap<u32, ViewName>,
+    views: &BTreeMap<u32, Seen>,
     failures: &mut Vec<ShardFailure>,
     deadline: Deadline,
 ) -> Result<BTreeMap<(u32, u64), Document>, ApiError> {
-    let mut rows: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    let mut wanted: BTreeMap<u32, (Vec<u64>, Vec<String>)> = BTreeMap::new();
     for ranked in ranked {
-        rows.entry(ranked.hit.shard).or_default().push(ranked.hit.row);
+        let (rows, keys) = wanted.entry(ranked.hit.shard).or_default();
+        rows.push(ranked.hit.row);
+        keys.push(ranked.hit.key.clone());
     }
-    let calls = rows.iter().map(|(shard, rows)| async move {
+    let calls = wanted.iter().map(|(shard, (rows, keys))| async move {
+        let Some(seen) = views.get(shard) else {
+            return (*shard, rows, Err(ApiError::new(ErrorKind::Internal, "a match of a shard without a view")));
+        };
         let message = FetchDocumentsRequest {
             shard: Some(request.collection.shard_ref(*shard)),
-            view: views.get(shard).copied(),
-            rows: rows.clone(),
+            view: Some(seen.view),
+            rows: Vec::new(),
             projection: Some(request.projection.clone()),
+            keys: Vec::new(),
         };
-        let call = async {
-            let node = cluster.node_of(request.collection.uid(), *shard)?;
-            node.client.fetch_documents(message, deadline).await
+        let ask = |node: Arc<NodeHandle>| {
+            let mut message = message.clone();
+            // Rows mean something on the node that named them only.
+            if Arc::ptr_eq(&node, &seen.node) {
+                message.rows.clone_from(rows);
+            } else {
+                message.keys.clone_from(keys);
+            }
+            async move { node.client.fetch_documents(message, deadline).await }
         };
-        (*shard, rows, call.await)
+        let first = First::Node(Arc::clone(&seen.node));
+        (*shard, rows, cluster.read(request.collection.target(*shard), &first, |_| true, ask).await)
     });
     let mut documents = BTreeMap::new();
     for (shard, rows, outcome) in join_all(calls).await {
         match outcome {
-            Ok(response) => {
-                documents.extend(rows.iter().map(|row| (shard, *row)).zip(response.documents));
+            Ok(asked) => {
+                documents.extend(rows.iter().map(|row| (shard, *row)).zip(asked.answer.documents));
             }
             Err(error) if request.allow_partial && is_of_shard(error.kind()) => {
                 failures.extend(shard_failures(request, shard, &error));

@@ -1,6 +1,7 @@
 //! DocumentService.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
@@ -22,6 +23,7 @@ use super::Service;
 use super::export::export;
 use super::import::import;
 use super::write::Written;
+use crate::cluster::{First, NodeHandle};
 use crate::collections::Resolved;
 use crate::coordinator::within;
 use crate::embed::embed_documents;
@@ -201,8 +203,12 @@ impl Service {
                 keys: folded.clone(),
                 projection: Some(projection.clone()),
             };
-            let node = self.0.cluster.node_of(collection.uid(), shard)?;
-            let response = node.client.look_up_documents(message, deadline).await?;
+            let ask = |node: Arc<NodeHandle>| {
+                let message = message.clone();
+                async move { node.client.look_up_documents(message, deadline).await }
+            };
+            let asked = self.0.cluster.read(collection.target(shard), &First::Idlest, |_| true, ask).await?;
+            let response = asked.answer;
             Ok::<_, ApiError>(folded.into_iter().zip(response.results.into_iter().map(|result| result.document)))
         });
         Ok(try_join_all(calls).await?.into_iter().flatten().collect())

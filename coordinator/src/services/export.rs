@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::internal::{Projection, ViewChoice, view_choice::Choice};
+use antiphon_proto::internal::Projection;
 use antiphon_proto::v1::{ExportDocumentsRequest, ExportDocumentsResponse};
 use tokio::sync::mpsc::Sender;
 use tonic::Status;
@@ -47,10 +47,9 @@ async fn run(
     let projection = Projection { include_vectors: request.include_vectors, ..Projection::default() };
     let views = service.newest_views(&collection, step()).await?;
     let mut touched = Instant::now();
-    for (shard, view) in (0u32..).zip(views.iter().copied()) {
-        let view = ViewChoice { choice: Some(Choice::Named(view)) };
+    for (shard, seen) in (0u32..).zip(views.iter().cloned()) {
         let filter = request.filter.clone();
-        let mut walk = Walk::new(Arc::clone(&collection), shard, filter, Some(projection.clone()), view);
+        let mut walk = Walk::new(Arc::clone(&collection), shard, filter, Some(projection.clone()), seen);
         while let Some(documents) = walk.next(service, step()).await? {
             let answer = answers.send(Ok(ExportDocumentsResponse { documents }));
             let sent = match whole {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::{
-    CountRowsRequest, Freshness, ListRowsRequest, OpenViewRequest, Projection, ViewChoice, ViewName,
-    view_choice::Choice,
+    CountRowsRequest, CountRowsResponse, Freshness, ListRowsRequest, ListRowsResponse, OpenViewRequest,
+    OpenViewResponse, Projection, ViewChoice, ViewName, view_choice::Choice,
 };
 use antiphon_proto::store::{LogOp, log_op::Op};
 use antiphon_proto::v1::{Document, Filter};
@@ -14,6 +14,7 @@ use futures::future::try_join_all;
 
 use super::Service;
 use super::write::Written;
+use crate::cluster::{First, NodeHandle};
 use crate::collections::Resolved;
 use crate::token::{self, Position};
 
@@ -36,7 +37,16 @@ pub(super) struct Walk {
     /// None: keys alone.
     pub(super) projection: Option<Projection>,
     view: ViewChoice,
+    /// The node that the view was seen on.
+    node: Option<Arc<NodeHandle>>,
     after: Option<String>,
+}
+
+/// The view of a shard, and the node that it was seen on.
+#[derive(Clone)]
+pub(super) struct OpenView {
+    pub(super) view: ViewName,
+    pub(super) node: Arc<NodeHandle>,
 }
 
 impl Walk {
@@ -45,9 +55,10 @@ impl Walk {
         shard: u32,
         filter: Option<Filter>,
         projection: Option<Projection>,
-        view: ViewChoice,
+        seen: OpenView,
     ) -> Self {
-        Self { collection, shard, filter, projection, view, after: Some(String::new()) }
+        let view = ViewChoice { choice: Some(Choice::Named(seen.view)) };
+        Self { collection, shard, filter, projection, view, node: Some(seen.node), after: Some(String::new()) }
     }
 
     /// The next documents; none at the end.
@@ -60,7 +71,6 @@ impl Walk {
         deadline: Deadline,
     ) -> Result<Option<Vec<Document>>, ApiError> {
         let Some(after) = self.after.take() else { return Ok(None) };
-        let uid = self.collection.uid();
         let message = ListRowsRequest {
             shard: Some(self.collection.shard_ref(self.shard)),
             view: Some(self.view),
@@ -71,7 +81,15 @@ impl Walk {
             max_rows: if self.projection.is_none() { KEYS_AT_ONCE } else { DOCUMENTS_AT_ONCE },
             max_bytes: BYTES_AT_ONCE,
         };
-        let response = service.0.cluster.node_of(uid, self.shard)?.client.list_rows(message, deadline).await?;
+        let first = self.node.take().map_or(First::Idlest, First::Node);
+        let ask = |node: Arc<NodeHandle>| {
+            let message = message.clone();
+            async move { node.client.list_rows(message, deadline).await }
+        };
+        let is_whole = |response: &ListRowsResponse| response.quarantined_segments.is_empty();
+        let asked = service.0.cluster.read(self.collection.target(self.shard), &first, is_whole, ask).await?;
+        let response = asked.answer;
+        self.node = Some(asked.node);
         refuse_quarantined(&response.quarantined_segments)?;
         self.view = ViewChoice { choice: response.view.map(Choice::Named) };
         self.after = Some(response.next_after).filter(|after| !after.is_empty());
@@ -91,8 +109,8 @@ impl Service {
         &self,
         collection: &Arc<Resolved>,
         deadline: Deadline,
-    ) -> Result<Vec<ViewName>, ApiError> {
-        let choices = (0..collection.num_shards()).map(|shard| (shard, newest())).collect();
+    ) -> Result<Vec<OpenView>, ApiError> {
+        let choices = (0..collection.num_shards()).map(|shard| (shard, newest(), First::Idlest)).collect();
         self.open_views(collection, choices, deadline).await
     }
 
@@ -101,30 +119,39 @@ impl Service {
         &self,
         collection: &Arc<Resolved>,
         first: u32,
-        views: &[ViewName],
+        views: &[OpenView],
         deadline: Deadline,
     ) -> Result<(), ApiError> {
-        let named = |view: ViewName| ViewChoice { choice: Some(Choice::Named(view)) };
-        let choices = (0u32..).zip(views).skip(first as usize).map(|(shard, view)| (shard, named(*view))).collect();
+        let named = |seen: &OpenView| ViewChoice { choice: Some(Choice::Named(seen.view)) };
+        let choices = (0u32..)
+            .zip(views)
+            .skip(first as usize)
+            .map(|(shard, seen)| (shard, named(seen), First::Node(Arc::clone(&seen.node))))
+            .collect();
         self.open_views(collection, choices, deadline).await.map(drop)
     }
 
     async fn open_views(
         &self,
         collection: &Arc<Resolved>,
-        choices: Vec<(u32, ViewChoice)>,
+        choices: Vec<(u32, ViewChoice, First)>,
         deadline: Deadline,
-    ) -> Result<Vec<ViewName>, ApiError> {
-        let calls = choices.into_iter().map(|(shard, view)| async move {
+    ) -> Result<Vec<OpenView>, ApiError> {
+        let calls = choices.into_iter().map(|(shard, view, first)| async move {
             let message = OpenViewRequest {
                 shard: Some(collection.shard_ref(shard)),
                 view: Some(view),
                 keyword_queries: Vec::new(),
             };
-            let node = self.0.cluster.node_of(collection.uid(), shard)?;
-            let response = node.client.open_view(message, deadline).await?;
-            refuse_quarantined(&response.quarantined_segments)?;
-            response.view.ok_or_else(|| ApiError::new(ErrorKind::Internal, "a node gave a view without a name"))
+            let ask = |node: Arc<NodeHandle>| {
+                let message = message.clone();
+                async move { node.client.open_view(message, deadline).await }
+            };
+            let is_whole = |response: &OpenViewResponse| response.quarantined_segments.is_empty();
+            let asked = self.0.cluster.read(collection.target(shard), &first, is_whole, ask).await?;
+            refuse_quarantined(&asked.answer.quarantined_segments)?;
+            let unnamed = || ApiError::new(ErrorKind::Internal, "a node gave a view without a name");
+            Ok(OpenView { view: asked.answer.view.ok_or_else(unnamed)?, node: asked.node })
         });
         try_join_all(calls).await
     }
@@ -142,8 +169,13 @@ impl Service {
                 view: Some(newest()),
                 filter: Some(filter.clone()),
             };
-            let node = self.0.cluster.node_of(collection.uid(), shard)?;
-            let response = node.client.count_rows(message, deadline).await?;
+            let ask = |node: Arc<NodeHandle>| {
+                let message = message.clone();
+                async move { node.client.count_rows(message, deadline).await }
+            };
+            let is_whole = |response: &CountRowsResponse| response.quarantined_segments.is_empty();
+            let asked = self.0.cluster.read(collection.target(shard), &First::Idlest, is_whole, ask).await?;
+            let response = asked.answer;
             refuse_quarantined(&response.quarantined_segments)?;
             Ok::<_, ApiError>(response.count)
         });
@@ -159,12 +191,13 @@ impl Service {
     ) -> Result<Written, ApiError> {
         let views = self.newest_views(collection, deadline).await?;
         // Where nothing matches, the version shows what was looked at.
-        let mut positions: Vec<Position> =
-            (0u32..).zip(&views).map(|(shard, view)| Position { shard, seq: view.seq, manifest_version: 0 }).collect();
+        let mut positions: Vec<Position> = (0u32..)
+            .zip(&views)
+            .map(|(shard, seen)| Position { shard, seq: seen.view.seq, manifest_version: 0 })
+            .collect();
         let mut num_deleted = 0;
-        for (shard, view) in (0u32..).zip(views) {
-            let view = ViewChoice { choice: Some(Choice::Named(view)) };
-            let mut walk = Walk::new(Arc::clone(collection), shard, Some(filter.clone()), None, view);
+        for (shard, seen) in (0u32..).zip(views) {
+            let mut walk = Walk::new(Arc::clone(collection), shard, Some(filter.clone()), None, seen);
             while let Some(documents) = walk.next(self, deadline).await? {
                 let delete = |document: Document| LogOp { op: Some(Op::DeleteKey(document.key)) };
                 let written = self.write(collection, documents.into_iter().map(delete).collect(), deadline).await?;

@@ -45,11 +45,7 @@ impl Service {
         }
         let calls = by_shard.into_iter().map(|(shard, ops)| async move {
             let message = WriteRequest { shard: Some(collection.shard_ref(shard)), ops };
-            let outcome = match self.0.cluster.node_of(collection.uid(), shard) {
-                Ok(node) => node.client.write(message, deadline).await,
-                Err(error) => Err(error),
-            };
-            (shard, outcome)
+            (shard, self.0.cluster.write(collection.target(shard), message, deadline).await)
         });
         let (mut positions, mut num_deleted, mut failed) = (Vec::new(), 0, None);
         for (shard, outcome) in join_all(calls).await {

@@ -10,8 +10,7 @@ use super::{Faults, is_name};
 use crate::embed::Embedders;
 
 const MAX_SHARDS: u32 = 256;
-/// More would need replication, which this release does not have.
-const MAX_REPLICAS: u32 = 1;
+const MAX_REPLICAS: u32 = 8;
 const MAX_VECTOR_FIELDS: usize = 16;
 const MAX_TEXT_FIELDS: usize = 64;
 const MAX_ATTRIBUTES: usize = 64;

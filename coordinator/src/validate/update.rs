@@ -26,7 +26,6 @@ pub fn updated(current: &Collection, wanted: &Collection, embedders: &Embedders)
     let mut conflicts = Conflicts::default();
     conflicts.check("collection.uid", &current.uid, &wanted.uid);
     conflicts.check("collection.shard_count", &current.shard_count, &wanted.shard_count);
-    conflicts.check("collection.replica_count", &current.replica_count, &wanted.replica_count);
     let old = current.schema.clone().unwrap_or_default();
     let mut schema = wanted.schema.clone().unwrap_or_else(|| old.clone());
     if schema.key_case() == KeyCase::Unspecified {
@@ -61,7 +60,8 @@ pub fn updated(current: &Collection, wanted: &Collection, embedders: &Embedders)
     let adds_fields = schema.vectors.len() > old.vectors.len()
         || schema.texts.len() > old.texts.len()
         || schema.attributes.len() > old.attributes.len();
-    let whole = Collection { name: current.name.clone(), schema: Some(schema), ..current.clone() };
+    let replica_count = if wanted.replica_count == 0 { current.replica_count } else { wanted.replica_count };
+    let whole = Collection { name: current.name.clone(), schema: Some(schema), replica_count, ..current.clone() };
     let checked = check_collection(whole, embedders)?;
     let schema = checked.schema.map(|schema| Schema {
         vectors: in_order(schema.vectors, |field| old.vectors.iter().position(|before| before.name == field.name)),
@@ -71,7 +71,7 @@ pub fn updated(current: &Collection, wanted: &Collection, embedders: &Embedders)
         }),
         ..schema
     });
-    Ok(Updated { collection: Collection { schema, ..current.clone() }, adds_fields })
+    Ok(Updated { collection: Collection { schema, replica_count, ..current.clone() }, adds_fields })
 }
 
 /// Fields that were there in their old order, new ones behind them as they were sent.

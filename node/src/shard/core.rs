@@ -5,7 +5,7 @@
 //! operation up to its `tombstone_seq`.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Instant;
 
@@ -18,7 +18,9 @@ use tokio::sync::{Mutex, Notify};
 
 use super::garbage::Garbage;
 use super::manifest_entry::encode_tombstones;
+use super::recover::Landed;
 use super::segment_files::SegmentFiles;
+use crate::cluster::Outbox;
 use crate::config::NodeConfig;
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
@@ -39,6 +41,16 @@ pub(super) struct Core {
     pub(super) view: ArcSwap<View>,
     pub(super) views: ViewTable,
     pub(super) stop: Arc<AtomicBool>,
+    /// Whether this node seals, merges and collects garbage.
+    pub(super) is_owner: AtomicBool,
+    /// Whether other nodes tell of their writes, so that the store need not be asked as often.
+    pub(super) is_told: AtomicBool,
+    /// Where this node's writes are told.
+    pub(super) outbox: Outbox,
+    /// The highest manifest that others told of.
+    pub(super) heard_manifest: AtomicU64,
+    /// One view at a time is made anew.
+    pub(super) rebuilding: Mutex<()>,
     /// Set when data of a newer schema was met.
     pub(super) is_stale: AtomicBool,
     /// Told when `stop` is set.
@@ -132,8 +144,13 @@ impl Core {
     /// Loads the newest manifest and the log beyond it. Opened segments are kept where it names them, and so are views that
     /// answers named: searches under way and snapshots go on in them.
     pub(super) async fn reload(&self, mutation: &mut Mutation) -> Result<(), NodeError> {
+        self.reload_with(mutation, &Self::nothing_landed()).await
+    }
+
+    /// [`Core::reload`] with segments that were opened beforehand.
+    pub(super) async fn reload_with(&self, mutation: &mut Mutation, landed: &Landed) -> Result<(), NodeError> {
         let held = self.current();
-        let recovered = super::recover::recover(self, &held).await?;
+        let recovered = super::recover::recover(self, &held, landed).await?;
         mutation.cursor = recovered.cursor;
         mutation.entries = recovered.entries;
         mutation.frozen = 0;
@@ -192,6 +209,7 @@ impl Core {
         mutation.entries = entries;
         mutation.garbage.saw_manifest(version.0, covered_seq);
         self.publish(mutation, next);
+        self.outbox.manifest(version.0);
         Ok(Committed::Yes)
     }
 }

@@ -17,6 +17,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 const QUARANTINE_RETRY: Duration = Duration::from_secs(30);
 /// How often garbage is looked for, at most; more often where it is kept for less.
 const GARBAGE_INTERVAL: Duration = Duration::from_secs(5);
+/// How many times rarer the log is looked at where others tell of their writes.
+const TOLD_POLLS_EVERY: u32 = 10;
 
 /// A background job, at most one of a kind at a time. Broken off when dropped: what is stopped must not commit any more.
 #[derive(Default)]
@@ -55,7 +57,8 @@ impl Drop for Job {
 /// Runs until the shard is stopped, and ends when its jobs have.
 pub(super) async fn maintain(core: Arc<Core>) {
     let garbage_interval = GARBAGE_INTERVAL.min(core.config.gc_grace).max(TICK);
-    let (mut sealing, mut merging) = (Job::default(), Job::default());
+    let (mut sealing, mut merging, mut adopting) = (Job::default(), Job::default(), Job::default());
+    let mut was_owner = true;
     let (mut last_poll, mut last_garbage, mut last_quarantine) = (Instant::now(), Instant::now(), Instant::now());
     while !core.stop.load(Ordering::Relaxed) {
         tokio::select! {
@@ -63,11 +66,25 @@ pub(super) async fn maintain(core: Arc<Core>) {
             () = core.stopped.notified() => break,
         }
         core.views.expire();
-        if last_poll.elapsed() >= core.config.poll_interval {
-            if let Err(error) = core.follow().await {
+        let is_owner = core.is_owner.load(Ordering::Relaxed);
+        let polls = if core.is_told.load(Ordering::Relaxed) { TOLD_POLLS_EVERY } else { 1 };
+        if last_poll.elapsed() >= core.config.poll_interval * polls {
+            let followed = match core.follow().await {
+                Ok(()) if !is_owner => core.look_for_manifest().await,
+                outcome => outcome,
+            };
+            if let Err(error) = followed {
                 tracing::warn!(shard = %core.id, %error, "the log could not be followed");
             }
             last_poll = Instant::now();
+        }
+        if is_owner && !was_owner {
+            core.take_over_garbage().await;
+        }
+        was_owner = is_owner;
+        if core.is_behind_manifest() && adopting.is_free(&core, "taking over a manifest").await {
+            let core = Arc::clone(&core);
+            adopting.task = Some(tokio::spawn(async move { core.adopt().await }));
         }
         let (unsealed_for, idle) = match core.mutation.try_lock() {
             Ok(mutation) => (
@@ -81,7 +98,8 @@ pub(super) async fn maintain(core: Arc<Core>) {
             let core = Arc::clone(&core);
             sealing.task = Some(tokio::spawn(async move { core.seal().await }));
         }
-        if merging.is_free(&core, "merging").await
+        if is_owner
+            && merging.is_free(&core, "merging").await
             && let Some(chosen) = core.wants_merging(&view, idle && view.num_unsealed() == 0)
         {
             let core = Arc::clone(&core);
@@ -99,7 +117,7 @@ pub(super) async fn maintain(core: Arc<Core>) {
             last_quarantine = Instant::now();
         }
     }
-    for task in [sealing.task.take(), merging.task.take()].into_iter().flatten() {
+    for task in [sealing.task.take(), merging.task.take(), adopting.task.take()].into_iter().flatten() {
         task.abort();
         // It was broken off, or had ended: either is fine.
         let _ = task.await;
@@ -107,11 +125,23 @@ pub(super) async fn maintain(core: Arc<Core>) {
 }
 
 impl Core {
+    /// Notes what an owner that went may have left.
+    async fn take_over_garbage(&self) {
+        let mut mutation = self.mutation.lock().await;
+        if let Err(error) = self.note_orphans(&mut mutation).await {
+            tracing::warn!(shard = %self.id, %error, "segments that nothing names could not be looked for");
+        }
+    }
+
     async fn collect_garbage(&self) {
         let mut due = match self.mutation.try_lock() {
             Ok(mut mutation) => mutation.garbage.due(Instant::now()),
             Err(_) => return,
         };
+        if !self.is_owner.load(Ordering::Relaxed) {
+            // The owner's to delete.
+            return;
+        }
         if let Err(error) = due.delete(self).await {
             tracing::warn!(shard = %self.id, %error, "garbage could not be deleted and will be tried again");
             self.mutation.lock().await.garbage.put_back(due);

@@ -3,14 +3,17 @@
 //! - [`Shard`]: the handle; reads and writes.
 //! - `core`: the state that writer and background work share, and its transitions.
 //! - `writer`: group commit. `seal`, `merge`, `garbage`: background work. `recover`: opening.
+//! - `follow`: what others wrote, sealed and merged. `rebuild`: views of other nodes.
 //! - `merge_policy`: which segments to merge, a pure function.
 
 mod core;
+mod follow;
 mod garbage;
 mod maintain;
 mod manifest_entry;
 mod merge;
 mod merge_policy;
+mod rebuild;
 mod recover;
 mod seal;
 mod segment_files;

@@ -27,14 +27,18 @@ pub(super) struct Recovered {
     pub(super) schema_version: u32,
 }
 
-/// Reads a shard from the store. Segments that `held` has open are not opened again. Damaged segments are set aside.
-pub(super) async fn recover(core: &Core, held: &View) -> Result<Recovered, NodeError> {
+/// Segments that were opened beforehand, by id.
+pub(super) type Landed = HashMap<String, Arc<Segment>>;
+
+/// Reads a shard from the store. Segments that `held` has open or that are `landed` are not opened again. Damaged segments
+/// are set aside.
+pub(super) async fn recover(core: &Core, held: &View, landed: &Landed) -> Result<Recovered, NodeError> {
     for _ in 0..MAX_ATTEMPTS {
         let (newest, cursor) = LogCursor::open(core.log.clone(), core.manifests.clone()).await?;
         let (version, manifest) = newest.map_or((0, Manifest::default()), |(version, manifest)| (version.0, manifest));
         core.check_schema(manifest.schema_version)?;
         let schema_version = manifest.schema_version;
-        let base = load(core, held, version, &manifest).await?;
+        let base = load(core, held, version, &manifest, landed).await?;
         if let Some((view, cursor)) = replay(core, base.clone(), cursor).await? {
             if view.seq < manifest.tombstone_seq {
                 return Err(NodeError::Corruption(format!(
@@ -49,9 +53,40 @@ pub(super) async fn recover(core: &Core, held: &View) -> Result<Recovered, NodeE
     Err(NodeError::StoreUnavailable(format!("shard {}: the log was sealed again and again while it was read", core.id)))
 }
 
-async fn load(core: &Core, held: &View, version: u64, manifest: &Manifest) -> Result<View, NodeError> {
-    let open: HashMap<&str, &Arc<Segment>> =
-        held.sealed.iter().filter_map(|view| Some((view.id()?.as_str(), view.segment()))).collect();
+/// Opens what a manifest names and `held` does not have, so that it need not be waited for later. What is damaged or
+/// cannot be had is left to [`load`].
+///
+/// # Errors
+/// [`NodeError::DiskFull`], the store's.
+pub(super) async fn land_missing(core: &Core, held: &View, manifest: &Manifest) -> Result<Landed, NodeError> {
+    let open = open_segments(held);
+    let mut landed = Landed::new();
+    for entry in manifest.segments.iter().filter(|entry| !open.contains_key(entry.id.as_str())) {
+        match core.files.land(entry, &core.schema, core.threads).await {
+            Ok(segment) => drop(landed.insert(entry.id.clone(), Arc::new(segment))),
+            Err(LandError::Damaged(_)) => {}
+            Err(LandError::Node(error)) => return Err(error),
+        }
+    }
+    Ok(landed)
+}
+
+fn open_segments(held: &View) -> HashMap<&str, &Arc<Segment>> {
+    held.sealed.iter().filter_map(|view| Some((view.id()?.as_str(), view.segment()))).collect()
+}
+
+/// The view of a manifest without the log beyond it.
+///
+/// # Errors
+/// [`NodeError::Corruption`]; what opening a segment gives.
+pub(super) async fn load(
+    core: &Core,
+    held: &View,
+    version: u64,
+    manifest: &Manifest,
+    landed: &Landed,
+) -> Result<View, NodeError> {
+    let open = open_segments(held);
     let mut view = View::empty();
     view.seq = manifest.covered_seq;
     view.manifest_version = version;
@@ -59,7 +94,7 @@ async fn load(core: &Core, held: &View, version: u64, manifest: &Manifest) -> Re
     for entry in &manifest.segments {
         let id: SegmentId =
             entry.id.parse().map_err(|error| NodeError::Corruption(format!("a manifest names a segment {error}")))?;
-        let segment = match open.get(entry.id.as_str()) {
+        let segment = match open.get(entry.id.as_str()).copied().or_else(|| landed.get(&entry.id)) {
             Some(segment) => Arc::clone(segment),
             None => match core.files.land(entry, &core.schema, core.threads).await {
                 Ok(segment) => Arc::new(segment),
@@ -95,7 +130,8 @@ async fn replay(core: &Core, mut view: View, mut cursor: LogCursor) -> Result<Op
     }
 }
 
-fn without_tombstones(manifest: Manifest) -> Result<HashMap<SegmentId, SegmentEntry>, NodeError> {
+/// The entries of a manifest by id, without tombstones.
+pub(super) fn without_tombstones(manifest: Manifest) -> Result<HashMap<SegmentId, SegmentEntry>, NodeError> {
     manifest
         .segments
         .into_iter()

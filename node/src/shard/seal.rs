@@ -14,6 +14,9 @@ use crate::schema::ShardSchema;
 use crate::segment::{BuiltSegment, Destination, Segment, SegmentBuilder, merge_segments};
 use crate::view::{SegmentView, View, tombstones_by_ops};
 
+/// How many times as much as its owner others let wait to be sealed.
+const OTHERS_SLACK: u32 = 4;
+
 /// The oldest live segments, and the log position that they and all before them reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
@@ -40,13 +43,17 @@ pub(super) fn oldest_part(view: &View, sealing: &SealingConfig) -> Part {
 }
 
 impl Core {
-    /// Whether the live part is large or old enough, and nothing is set aside: then the log must stay as it is.
+    /// Whether the live part is large or old enough, and nothing is set aside: then the log must stay as it is. Who is not
+    /// the owner waits much longer, and seals only where the owner does not.
     pub(super) fn wants_sealing(&self, view: &View, unsealed_for: std::time::Duration) -> bool {
         let sealing = &self.config.sealing;
         let unsealed = view.num_unsealed();
+        let slack = if self.is_owner.load(std::sync::atomic::Ordering::Relaxed) { 1 } else { OTHERS_SLACK };
+        let rows = (sealing.rows * u64::from(slack)).min(self.config.max_unsealed_rows);
+        let bytes = (sealing.bytes * u64::from(slack)).min(self.config.max_unsealed_bytes);
         view.quarantined.is_empty()
             && unsealed > 0
-            && (unsealed >= sealing.rows || view.live_bytes() >= sealing.bytes || unsealed_for >= sealing.age)
+            && (unsealed >= rows || view.live_bytes() >= bytes || unsealed_for >= sealing.age * slack)
     }
 
     /// Seals the oldest of what is live now. Writes go on meanwhile.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::internal::{Freshness, ViewChoice, ViewName, view_choice::Choice};
-use antiphon_proto::store::LogOp;
+use antiphon_proto::store::{LogEntry, LogOp};
 use antiphon_store::{Log, LogCursor, Manifests, ShardId, Store};
 use arc_swap::ArcSwap;
 use prost::Message;
@@ -17,7 +17,8 @@ use super::core::{Core, Mutation};
 use super::garbage::Garbage;
 use super::segment_files::{CacheDir, SegmentFiles};
 use super::writer::{PendingWrite, WriteDone, write_groups};
-use super::{maintain, recover};
+use super::{maintain, rebuild, recover};
+use crate::cluster::Outbox;
 use crate::config::NodeConfig;
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
@@ -98,17 +99,22 @@ impl Shard {
         let core = Arc::new(Core {
             files: SegmentFiles { store, shard: id.clone(), cache },
             views: ViewTable::new(config.view_retention, config.max_views),
-            id,
             schema,
             threads,
             log,
             manifests,
             view: ArcSwap::from_pointee(View::empty()),
             stop: Arc::new(AtomicBool::new(false)),
+            is_owner: AtomicBool::new(true),
+            is_told: AtomicBool::new(false),
+            outbox: Outbox::new(id.uid().as_str(), id.shard()),
+            heard_manifest: AtomicU64::new(0),
+            rebuilding: Mutex::default(),
             is_stale: AtomicBool::new(false),
             stopped: Notify::new(),
             mutation: Mutex::new(mutation),
             fresh_since: std::sync::Mutex::new(Instant::now()),
+            id,
             config,
         });
         core.start().await?;
@@ -167,7 +173,9 @@ impl Shard {
         }
         match tokio::time::timeout(deadline.left(), done).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(NodeError::ShuttingDown),
+            Ok(Err(_)) => Err(NodeError::StoreUnavailable(
+                "the node stopped before the write was acknowledged; it may or may not have happened".into(),
+            )),
             Err(_) => Err(NodeError::Deadline { what: "the write was acknowledged; it may or may not have happened" }),
         }
     }
@@ -180,12 +188,46 @@ impl Shard {
         let view = match &choice.choice {
             Some(Choice::Named(name)) => match self.kept_view(name) {
                 Ok(kept) => kept,
-                Err(expired) => Some(self.core.current()).filter(|current| current.name() == *name).ok_or(expired)?,
+                Err(expired) => {
+                    let current = self.core.current();
+                    if current.name() == *name {
+                        current
+                    } else {
+                        self.view_of_another(name, expired, deadline).await?
+                    }
+                }
             },
             Some(Choice::Fresh(freshness)) => self.fresh(*freshness, deadline).await?,
             None => self.core.current(),
         };
         Ok(self.core.views.keep(&view))
+    }
+
+    /// A view that an answer of another node named, or of this one before it was started anew.
+    async fn view_of_another(
+        &self,
+        name: &ViewName,
+        expired: NodeError,
+        deadline: Deadline,
+    ) -> Result<Arc<View>, NodeError> {
+        if self.core.views.has_expired(name) {
+            return Err(expired);
+        }
+        // On its own task: it is of use to the next call though this caller goes.
+        let (core, name) = (Arc::clone(&self.core), *name);
+        let making = tokio::spawn(async move {
+            let _one_at_a_time = core.rebuilding.lock().await;
+            if let Some(made) = core.views.find(&name) {
+                return Ok(Some(made));
+            }
+            let made = rebuild::rebuild(&core, &name).await?.map(Arc::new);
+            Ok::<_, NodeError>(made.map(|view| core.views.keep(&view)))
+        });
+        let made = tokio::time::timeout(deadline.left(), making)
+            .await
+            .map_err(|_| NodeError::Deadline { what: "the view was made anew" })?
+            .map_err(|error| NodeError::Internal(error.to_string()))??;
+        made.ok_or(expired)
     }
 
     /// The very view that an earlier answer named: another of its name shows the same documents, and may have their rows at
@@ -223,6 +265,42 @@ impl Shard {
             return Err(NodeError::Invalid(format!("nothing was written at seq {}", freshness.at_least_seq)));
         }
         Ok(view)
+    }
+
+    /// Takes over entries that another node appended, and word of a manifest that it committed.
+    ///
+    /// # Errors
+    /// As for reading the log.
+    pub async fn take_pushed(
+        &self,
+        first_seq: u64,
+        entries: Vec<LogEntry>,
+        manifest_version: u64,
+    ) -> Result<u64, NodeError> {
+        let core = Arc::clone(&self.core);
+        core.hear_of_manifest(manifest_version);
+        // On its own task: what the cursor has passed must be applied, though the caller goes.
+        let taking = tokio::spawn(async move {
+            if !entries.is_empty() {
+                core.take_pushed(first_seq, entries).await?;
+            }
+            Ok(core.current().seq)
+        });
+        taking.await.map_err(|error| NodeError::Internal(error.to_string()))?
+    }
+
+    /// Says whether this node seals, merges and collects the shard's garbage, which is so until said otherwise; from now on
+    /// others tell of their writes.
+    pub fn set_owner(&self, is_owner: bool) {
+        self.core.is_told.store(true, Ordering::Relaxed);
+        if self.core.is_owner.swap(is_owner, Ordering::Relaxed) != is_owner {
+            tracing::info!(shard = %self.core.id, is_owner, "ownership changed");
+        }
+    }
+
+    /// Where this node's writes are told.
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.core.outbox
     }
 
     /// Waits until no write waits any more, for a while at most.
@@ -266,17 +344,11 @@ impl Core {
     async fn start(&self) -> Result<(), NodeError> {
         let mut mutation = self.mutation.lock().await;
         let began = Instant::now();
-        let recovered = recover::recover(self, &View::empty()).await?;
+        let recovered = recover::recover(self, &View::empty(), &Self::nothing_landed()).await?;
         mutation.cursor = recovered.cursor;
         mutation.entries = recovered.entries;
         mutation.garbage.saw_manifest(recovered.view.manifest_version, recovered.view.covered_seq);
-        for name in self.files.store.list_dirs(&format!("{}/segments", self.id.path())).await? {
-            if let Ok(id) = name.parse()
-                && !mutation.entries.contains_key(&id)
-            {
-                mutation.garbage.orphan(id, self.config.orphan_grace);
-            }
-        }
+        self.note_orphans(&mut mutation).await?;
         let is_whole = recovered.view.quarantined.is_empty();
         let (covered_seq, sealed) = (recovered.view.covered_seq, recovered.view.sealed.clone());
         self.publish(&mut mutation, recovered.view);
@@ -289,17 +361,15 @@ impl Core {
         Ok(())
     }
 
-    /// Applies what others wrote. Not to be dropped half-way. Cheap where nobody did: one look at the next position of the log, without the lock.
-    pub(super) async fn follow(&self) -> Result<(), NodeError> {
-        let next = antiphon_store::Seq(self.current().seq).next();
-        // Asked once more after the read, for the process may have been stopped meanwhile, and the entry collected.
-        if self.is_fresh() && self.log.read(next).await?.is_none() && self.is_fresh() {
-            return Ok(());
+    /// Notes the segments in the store that no manifest in force names, perhaps of a build under way elsewhere.
+    pub(super) async fn note_orphans(&self, mutation: &mut Mutation) -> Result<(), NodeError> {
+        for name in self.files.store.list_dirs(&format!("{}/segments", self.id.path())).await? {
+            if let Ok(id) = name.parse()
+                && !mutation.entries.contains_key(&id)
+            {
+                mutation.garbage.orphan(id, self.config.orphan_grace);
+            }
         }
-        let mut mutation = self.mutation.lock().await;
-        let began = Instant::now();
-        self.catch_up(&mut mutation).await?;
-        self.note_fresh(began);
         Ok(())
     }
 }

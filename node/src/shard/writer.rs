@@ -75,7 +75,10 @@ impl Core {
             Err(error) => Err(error),
         };
         let outcome = match appended {
-            Ok(seq) => self.apply(mutation, split(seq, entry.ops, &lens)).await.map(|deleted| (seq, deleted)),
+            Ok(seq) => {
+                self.outbox.entry(seq.0, &entry, self.current().manifest_version);
+                self.apply(mutation, split(seq, entry.ops, &lens)).await.map(|deleted| (seq, deleted))
+            }
             Err(error) => Err(error),
         };
         match outcome {
