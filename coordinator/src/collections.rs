@@ -58,7 +58,7 @@ impl Resolved {
 
     /// One of its shards, as it is reached.
     pub fn target(&self, shard: u32) -> Target<'_> {
-        Target { collection_uid: self.uid(), shard, copies: self.collection.replica_count }
+        Target { collection_uid: self.uid(), shard, copies: self.collection.replica_count, is_patient: true }
     }
 
     /// Its shards.

@@ -97,6 +97,13 @@ impl Oracle {
         self.over[life.0] = Some(self.now);
     }
 
+    /// Nothing that any life was sent can take effect later than now.
+    pub fn all_over(&mut self) {
+        self.now += 1;
+        let now = self.now;
+        self.over.iter_mut().filter(|over| over.is_none()).for_each(|over| *over = Some(now));
+    }
+
     /// A number for a change, given once.
     pub fn generation(&mut self) -> Generation {
         self.next_generation += 1;

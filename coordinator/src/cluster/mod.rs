@@ -16,12 +16,14 @@ pub use node_handle::NodeHandle;
 pub use read::{Answered, First};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use antiphon_membership::{Member, Members, Membership, Secret, placement};
 use antiphon_proto::error::{ApiError, ErrorKind};
-use tokio::sync::watch;
-
 use nodes::MemberNodes;
+
+/// How often a call that waits for a node looks again, though the members did not change.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// A shard that is to be reached.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +34,8 @@ pub struct Target<'a> {
     pub shard: u32,
     /// How many copies there should be.
     pub copies: u32,
+    /// Whether to wait a little where no node answers, so that a change of nodes is not seen as a failure.
+    pub is_patient: bool,
 }
 
 impl Target<'_> {
@@ -112,11 +116,15 @@ impl Cluster {
         Ok(replicas)
     }
 
-    /// Word of every change of the members; none where the nodes are fixed.
-    fn changes(&self) -> Option<watch::Receiver<Arc<Members>>> {
-        match &self.nodes {
-            Nodes::Fixed(_) => None,
-            Nodes::Members(nodes) => Some(nodes.changes()),
+    /// Waits for a change of the members, or a moment. Says whether there may be any: fixed nodes don't change.
+    async fn change(&self) -> bool {
+        let Nodes::Members(nodes) = &self.nodes else { return false };
+        let mut changes = nodes.changes();
+        changes.mark_unchanged();
+        tokio::select! {
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(LOOK_EVERY) => {}
         }
+        true
     }
 }

@@ -96,10 +96,11 @@ impl Shared {
 /// Lets go of nodes that are lost.
 async fn follow(mut members: watch::Receiver<Arc<Members>>, shared: Arc<Shared>) {
     while members.changed().await.is_ok() {
+        let mut handles = shared.lock();
+        // Looked at behind the lock: a handle that is there was made of members no newer than these.
         let now = Arc::clone(&members.borrow_and_update());
-        shared.lock().retain(|id, (generation, handle)| {
+        handles.retain(|id, (generation, handle)| {
             let lives = now.find(id).is_some_and(|member| member.generation == *generation);
-            // One that has just joined may be known here and not there yet, and is asked for anew then.
             if !lives {
                 tracing::info!(node = id, address = handle.address, "a node is lost");
                 handle.lose();

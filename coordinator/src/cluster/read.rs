@@ -13,6 +13,8 @@ use crate::cluster::health::HedgeBudget;
 
 /// Replicas asked for one read.
 const MAX_ASKED: usize = 3;
+/// How long a read waits for a node where none answers.
+const WAIT_FOR_NODE: Duration = Duration::from_secs(3);
 
 /// Reads of all shards.
 static BUDGET: std::sync::LazyLock<HedgeBudget> = std::sync::LazyLock::new(HedgeBudget::new);
@@ -48,10 +50,11 @@ impl First {
 
 impl Cluster {
     /// Asks the replicas of a shard until one answers: at most three of them, one at a time unless one is slow. An answer
-    /// that is not `whole` counts where there is no better one.
+    /// that is not `whole` counts where there is no better one. Where none answers and the target is patient, once more a
+    /// little later: another node may have taken the shard over.
     ///
     /// # Errors
-    /// That of the replica asked first, where none answers; SHARD_UNAVAILABLE where there is none.
+    /// That of the replica that failed first, where none answers; SHARD_UNAVAILABLE where there is none.
     pub async fn read<T, F>(
         &self,
         target: Target<'_>,
@@ -62,10 +65,37 @@ impl Cluster {
     where
         F: Future<Output = Result<T, ApiError>>,
     {
+        let until = Instant::now() + WAIT_FOR_NODE;
+        loop {
+            match self.read_once(target, first, &is_whole, &ask).await {
+                Err(error)
+                    if target.is_patient
+                        && matches!(error.kind(), ErrorKind::ShardUnavailable | ErrorKind::ShuttingDown)
+                        && Instant::now() < until =>
+                {
+                    if !self.change().await {
+                        return Err(error);
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn read_once<T, F>(
+        &self,
+        target: Target<'_>,
+        first: &First,
+        is_whole: &impl Fn(&T) -> bool,
+        ask: &impl Fn(Arc<NodeHandle>) -> F,
+    ) -> Result<Answered<T>, ApiError>
+    where
+        F: Future<Output = Result<T, ApiError>>,
+    {
         let replicas = order(self.replicas(target)?, first);
         if let [only] = replicas.as_slice() {
             // The way of a single process, without any of the machinery.
-            return asked(Arc::clone(only), &ask).await.2.map(|answer| Answered { node: Arc::clone(only), answer });
+            return asked(Arc::clone(only), ask).await.2.map(|answer| Answered { node: Arc::clone(only), answer });
         }
         BUDGET.earn();
         let mut next = replicas.into_iter().take(MAX_ASKED);
@@ -76,7 +106,7 @@ impl Cluster {
         if let Some(node) = next.next() {
             hedge_after = node.health.hedge_after();
             waiting.push((Arc::clone(&node), Instant::now()));
-            running.push(asked(node, &ask));
+            running.push(asked(node, ask));
         }
         loop {
             let hedge = tokio::time::sleep(hedge_after);
@@ -88,7 +118,7 @@ impl Cluster {
                         && let Some(node) = next.next()
                     {
                         waiting.push((Arc::clone(&node), Instant::now()));
-                        running.push(asked(node, &ask));
+                        running.push(asked(node, ask));
                     }
                     continue;
                 }
@@ -112,7 +142,7 @@ impl Cluster {
                 match next.next() {
                     Some(node) => {
                         waiting.push((Arc::clone(&node), Instant::now()));
-                        running.push(asked(node, &ask));
+                        running.push(asked(node, ask));
                     }
                     None => break,
                 }

@@ -12,8 +12,6 @@ use super::{Cluster, NodeHandle, Target};
 
 /// How long a write waits for a node where none can be reached, so that a change of owner is not seen as a failure.
 const WAIT_FOR_NODE: Duration = Duration::from_secs(5);
-/// How often it looks meanwhile, though the members did not change.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 impl Cluster {
     /// Writes. Where the owner cannot be reached at all, or says that it is stopping, the next replica takes the write:
@@ -42,18 +40,13 @@ impl Cluster {
                     outcome => return Ok(outcome?),
                 }
             }
-            let Some(mut changes) = self.changes().filter(|_| Instant::now() < until) else {
+            if Instant::now() >= until || !self.change().await {
                 return Err(match last {
                     Some(error) => error,
                     None => self.replicas(target).err().unwrap_or_else(|| {
                         ApiError::new(ErrorKind::ShardUnavailable, "no node could be reached; nothing was written")
                     }),
                 });
-            };
-            changes.mark_unchanged();
-            tokio::select! {
-                _ = changes.changed() => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
             }
         }
     }

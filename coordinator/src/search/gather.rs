@@ -14,7 +14,7 @@ use antiphon_proto::v1::{Channel, ShardFailure};
 use futures::future::join_all;
 
 use super::request::{ListKind, SearchRequest, When};
-use crate::cluster::{Answered, Cluster, First, NodeHandle};
+use crate::cluster::{Answered, Cluster, First, NodeHandle, Target};
 use crate::token::Position;
 
 /// What the shards gave.
@@ -146,6 +146,11 @@ fn keyword(kind: &ListKind) -> Option<&KeywordQuery> {
     }
 }
 
+/// A partial answer is not to wait for what may not come.
+pub(super) fn target(request: &SearchRequest, shard: u32) -> Target<'_> {
+    Target { is_patient: !request.allow_partial, ..request.collection.target(shard) }
+}
+
 fn shard_ref(request: &SearchRequest, shard: u32) -> ShardRef {
     request.collection.shard_ref(shard)
 }
@@ -171,8 +176,7 @@ async fn open_views(
                 async move { node.client.open_view(message, deadline).await }
             };
             let is_whole = |response: &OpenViewResponse| response.quarantined_segments.is_empty();
-            let Answered { node, answer } =
-                cluster.read(request.collection.target(*shard), &choice.first, is_whole, ask).await?;
+            let Answered { node, answer } = cluster.read(target(request, *shard), &choice.first, is_whole, ask).await?;
             refuse_quarantined(request, &answer.quarantined_segments)?;
             let view = answer.view.ok_or_else(|| protocol_error("a view without a name"))?;
             Ok((Seen { view, node }, answer.plans))
@@ -215,7 +219,7 @@ async fn search_windows(
                 async move { node.client.search_windows(message, deadline).await }
             };
             let is_whole = |response: &SearchWindowsResponse| response.quarantined_segments.is_empty();
-            let asked = cluster.read(request.collection.target(*shard), &choice.first, is_whole, ask).await?;
+            let asked = cluster.read(target(request, *shard), &choice.first, is_whole, ask).await?;
             refuse_quarantined(request, &asked.answer.quarantined_segments)?;
             if asked.answer.windows.len() != request.lists.len() {
                 return Err(protocol_error("another number of windows than asked for"));

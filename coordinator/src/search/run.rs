@@ -10,7 +10,7 @@ use antiphon_proto::v1::{Coverage, Document, Match, SearchResponse, ShardFailure
 use futures::future::join_all;
 use prost::Message;
 
-use super::gather::{Seen, gather, is_of_shard, shard_failures};
+use super::gather::{Seen, gather, is_of_shard, shard_failures, target};
 use super::merge::{Hit, merge};
 use super::rank::{Ranked, rank};
 use super::request::{ListKind, Method, SearchRequest};
@@ -147,7 +147,7 @@ async fn fetch(
             async move { node.client.fetch_documents(message, deadline).await }
         };
         let first = First::Node(Arc::clone(&seen.node));
-        (*shard, rows, cluster.read(request.collection.target(*shard), &first, |_| true, ask).await)
+        (*shard, rows, cluster.read(target(request, *shard), &first, |_| true, ask).await)
     });
     let mut documents = BTreeMap::new();
     for (shard, rows, outcome) in join_all(calls).await {

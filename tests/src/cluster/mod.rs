@@ -14,6 +14,8 @@
 mod binary;
 mod bucket;
 mod builder;
+mod hosts;
+mod internal;
 mod process;
 mod running;
 mod verify;
@@ -22,6 +24,8 @@ mod workload;
 pub use binary::binary;
 pub use bucket::Bucket;
 pub use builder::{ClusterBuilder, ResolvedCluster};
+pub use hosts::Host;
+pub use internal::{all_rows, flush_writes, node_client, shard_ref};
 pub use process::ServerProcess;
 pub use running::Cluster;
 pub use verify::{State, read_state, verify_answers};

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::binary;
+use super::hosts::Host;
 use crate::client::Client;
 
 /// What a server prints when it serves, before its URL.
@@ -24,6 +25,7 @@ pub struct ServerProcess {
     args: Vec<String>,
     envs: Vec<(String, String)>,
     log: PathBuf,
+    host: Option<Host>,
     url: Option<String>,
     child: Option<Child>,
     ready: Option<oneshot::Receiver<String>>,
@@ -33,7 +35,28 @@ impl ServerProcess {
     /// A process that is not started yet. `args` lack `--listen`; its log goes to `<name>.log` in `folder`.
     pub fn new(name: &str, args: Vec<String>, envs: Vec<(String, String)>, folder: &Path) -> Self {
         let log = folder.join(format!("{name}.log"));
-        Self { name: name.to_owned(), args, envs, log, url: None, child: None, ready: None }
+        Self { name: name.to_owned(), args, envs, log, host: None, url: None, child: None, ready: None }
+    }
+
+    /// The same on a host of its own.
+    pub fn on(mut self, host: Option<Host>) -> Self {
+        self.host = host;
+        self
+    }
+
+    /// The host that it runs on, where it has one of its own.
+    pub fn host(&self) -> Option<&Host> {
+        self.host.as_ref()
+    }
+
+    /// Adds to its command line, from its next start on.
+    pub fn add_args(&mut self, args: &[&str]) {
+        self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Where it serves, or did last. Panics before the first start.
@@ -59,10 +82,11 @@ impl ServerProcess {
     /// Starts it without waiting.
     pub fn spawn(&mut self) {
         assert!(self.child.is_none(), "{} runs already", self.name);
-        let listen = self.url.as_ref().map_or("127.0.0.1:0", |url| url.strip_prefix("http://").unwrap()).to_owned();
+        let any = self.host.as_ref().map_or("127.0.0.1:0".to_owned(), |host| format!("{}:0", host.address()));
+        let listen = self.url.as_ref().map_or(any, |url| url.strip_prefix("http://").unwrap().to_owned());
         let mut log = File::options().create(true).append(true).open(&self.log).unwrap();
         writeln!(log, "=== {} starts on {listen}", self.name).unwrap();
-        let mut command = Command::new(binary());
+        let mut command = self.host.as_ref().map_or_else(|| Command::new(binary()), |host| host.command(binary()));
         command.args(&self.args).args(["--listen", &listen]);
         // Settings of whoever runs the tests are not the tests'.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ANTIPHON_")) {

@@ -100,6 +100,22 @@ impl Workload {
         }
     }
 
+    /// A server is not to be sent requests. What it was sent may still take effect.
+    pub fn down(&self, index: usize) {
+        self.targets[index].send_replace(None);
+    }
+
+    /// Nothing that any server was sent before can take effect any more. Only while paused.
+    pub fn all_over(&self) {
+        let mut oracle = self.oracle();
+        oracle.all_over();
+        for target in &self.targets {
+            let Some(Target { client, .. }) = target.borrow().clone() else { continue };
+            let life = oracle.life();
+            target.send_replace(Some(Target { client, life }));
+        }
+    }
+
     /// Waits until no request is under way, and lets none begin while the guard is held.
     pub async fn pause(&self) -> OwnedRwLockWriteGuard<()> {
         Arc::clone(&self.shared.under_way).write_owned().await
