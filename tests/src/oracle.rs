@@ -160,6 +160,11 @@ impl Oracle {
         self.possible(key, None).contains(&seen)
     }
 
+    /// What a key may show now; no request on it may be under way.
+    pub fn possible_now(&self, key: &str) -> BTreeSet<Option<Generation>> {
+        self.possible(key, None).into_iter().collect()
+    }
+
     /// What is wrong with the state `seen`; nothing where every promise was kept. No request may be under way.
     pub fn check(&self, seen: &BTreeMap<String, Generation>, shard_of: impl Fn(&str) -> u32) -> Vec<String> {
         let mut faults = Vec::new();

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The network of one cluster. Removed when dropped.
-pub struct Network {
+pub(super) struct Network {
     /// Of namespaces; none where hosts are loopback addresses.
     name: Option<String>,
     /// The first three bytes of all addresses.
@@ -22,7 +22,7 @@ pub struct Host {
 
 impl Network {
     /// A network with `count` hosts, where there are to be any.
-    pub fn create_if(count: usize) -> Vec<Host> {
+    pub(super) fn create_if(count: usize) -> Vec<Host> {
         if count == 0 { Vec::new() } else { Self::create(count) }
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use antiphon_proto::error::{ApiError, ErrorKind};
-use antiphon_proto::v1::{Document, ImportDocumentsRequest, Value, value};
+use antiphon_proto::v1::{Consistency, Document, ImportDocumentsRequest, Value, value};
 use antiphon_proto::vector;
 use rand::prelude::*;
 use rand::rngs::StdRng;
@@ -21,7 +21,7 @@ use tonic::Status;
 
 use crate::client::Client;
 use crate::oracle::{Change, Generation, Life, Oracle, RequestId};
-use crate::sample::text;
+use crate::sample::{keyword_search, text};
 
 /// Components of the vectors.
 pub const DIMENSIONS: u32 = 8;
@@ -219,8 +219,43 @@ impl Writer {
     async fn upsert(&mut self, target: &Target) {
         let keys = self.some_keys();
         let (request, documents) = self.put(target.life, &keys);
+        let written = documents.first().map(|document| (document.key.clone(), generation_of(document)));
         let call = target.client.upsert(&self.shared.collection, documents);
-        self.note(request, tokio::time::timeout(self.shared.timeout, call).await.ok());
+        let outcome = tokio::time::timeout(self.shared.timeout, call).await.ok();
+        let version = outcome.as_ref().and_then(|outcome| outcome.as_ref().ok()).map(|done| done.version.clone());
+        self.note(request, outcome);
+        if let (Some(version), Some((key, Ok(generation)))) = (version, written)
+            && self.rng.random_bool(0.3)
+        {
+            self.find_again(version, &key, generation).await;
+        }
+    }
+
+    /// Searches for the words of a document that was written, by way of any server and from a view that shows the write.
+    async fn find_again(&mut self, version: String, key: &str, generation: Generation) {
+        let up: Vec<Target> = self.targets.iter().filter_map(|target| target.borrow().clone()).collect();
+        let Some(target) = up.choose(&mut self.rng) else { return };
+        let mut options = crate::sample::options(&self.shared.collection, 1, 5);
+        if self.rng.random_bool(0.5) {
+            options.at_least = version;
+        } else {
+            options.consistency = Consistency::Refresh as i32;
+        }
+        let words = format!("g{generation}");
+        let call = target.client.search_keyword(keyword_search(&words, options));
+        match tokio::time::timeout(self.shared.timeout, call).await {
+            Ok(Ok(answer)) => {
+                let found: Vec<&str> = answer.matches.iter().map(|found| found.key.as_str()).collect();
+                // Unless a write of this writer, given up before, came late: then the key shows that.
+                let may_be_gone = self.shared.oracle.lock().unwrap().possible_now(key).len() > 1;
+                if found != [key] && !(found.is_empty() && may_be_gone) {
+                    let fault = format!("{key} of generation {generation} was written, and {words} finds {found:?}");
+                    self.shared.faults.lock().unwrap().push(fault);
+                }
+            }
+            Ok(Err(status)) => self.suspect(&status),
+            Err(_) => {}
+        }
     }
 
     async fn delete(&mut self, target: &Target) {
