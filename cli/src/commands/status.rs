@@ -37,7 +37,7 @@ fn words(address: &str, cluster: &v1::DescribeClusterResponse, collections: &[v1
             (false, "lost") => "lost",
             (false, _) => "unreachable",
             (true, "draining") => "draining",
-            (true, _) => "up",
+            (true, _) => "reachable",
         };
         let zone = if node.zone.is_empty() { "-" } else { &node.zone };
         let cells = [&node.id, &node.role, &node.address, zone, state, &node.version];
@@ -63,7 +63,7 @@ fn words(address: &str, cluster: &v1::DescribeClusterResponse, collections: &[v1
                 shard.shard.to_string(),
                 if replica.node_id.is_empty() { &replica.node_address } else { &replica.node_id }.clone(),
                 match (replica.serving, replica.owner) {
-                    (true, true) => "owner",
+                    (true, true) => "serving, owner",
                     (true, false) => "serving",
                     (false, _) => "not serving",
                 }
