@@ -79,6 +79,9 @@ pub(crate) struct CreateArgs {
 pub(crate) struct UpdateArgs {
     /// Its name, or an alias.
     pub(crate) name: String,
+    /// How many nodes are to hold each shard, 1 to 8.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub(crate) replicas: Option<u32>,
     /// A vector field to add, as in create. May be given several times.
     #[arg(long = "vector", value_name = "SPEC", value_parser = parse_vector_field)]
     pub(crate) vectors: Vec<v1::VectorField>,

@@ -97,6 +97,7 @@ async fn create(
 /// A collection as it shall be: the fields of the flags in place of those of their names, or behind the others. The server
 /// says what cannot be changed.
 fn changed(mut collection: v1::Collection, changes: &UpdateArgs) -> Result<v1::Collection, Failure> {
+    collection.replica_count = changes.replicas.unwrap_or(collection.replica_count);
     let schema = collection.schema.get_or_insert_default();
     for field in &changes.vectors {
         match schema.vectors.iter_mut().find(|held| held.name == field.name) {

@@ -36,6 +36,10 @@ pub(super) async fn rebuild(core: &Core, name: &ViewName) -> Result<Option<View>
         return Ok(None);
     }
     core.check_schema(manifest.schema_version)?;
+    if manifest.schema_version < core.schema.version {
+        // It had fewer fields, and a search of all fields would find more in it now.
+        return Ok(None);
+    }
     let held = core.current();
     let landed = recover::land_missing(core, &held, &manifest).await?;
     let mut view = recover::load(core, &held, name.manifest_version, &manifest, &landed).await?;
