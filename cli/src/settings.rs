@@ -76,8 +76,8 @@ table! {
         /// The object store that holds all data, as a URL: file:///srv/antiphon, s3://bucket/prefix. Left out, `serve` uses
         /// the folder `data`; the other roles must be told.
         store: String = String::new(),
-        /// Where a node keeps its copies of what is in the store. Can be deleted while the node is down. Left out: the
-        /// folder `cache` in `data`.
+        /// Where a node keeps its copies of what is in the store. Can be deleted while the node is down. Nodes that are given
+        /// the same take a folder each in it. Left out: the folder `cache` in `data`.
         cache_dir: PathBuf = PathBuf::new(),
         /// Address and port to listen on; port 0 means any that is free.
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 7700)),
@@ -96,6 +96,8 @@ table! {
         merging: Merging = Merging::default(),
         /// States of the data kept for snapshots.
         views: Views = Views::default(),
+        /// The node's disk.
+        cache: Cache = Cache::default(),
         /// The shards' log of writes.
         log: Log = Log::default(),
         /// What the process reports on stderr.
@@ -195,6 +197,19 @@ table! {
 }
 
 table! {
+    /// The node's disk: copies of segments, which the next start finds again, and segments that are being built. What no
+    /// search needs and was used longest ago goes first.
+    Cache {
+        /// Most bytes of them; a shard that does not fit is refused as DISK_FULL, and what is served goes on. 0 means four
+        /// fifths of what is free, or taken by copies already, when the node starts. A store in a local folder needs no
+        /// copies, only room for builds.
+        max_bytes: u64 = 0,
+        /// Requests at once that bring segments from the store, each of at most 8 MiB. 1 to 1,024.
+        downloads: u32 = 8,
+    }
+}
+
+table! {
     /// The shards' log of writes.
     Log {
         /// Bytes of concurrent writes that are joined into one entry. 1,024 to max_message_bytes.
@@ -221,6 +236,7 @@ pub(crate) const TABLES: &[(&str, &[&str], &[Key])] = &[
     ("sealing", Sealing::ABOUT, Sealing::KEYS),
     ("merging", Merging::ABOUT, Merging::KEYS),
     ("views", Views::ABOUT, Views::KEYS),
+    ("cache", Cache::ABOUT, Cache::KEYS),
     ("log", Log::ABOUT, Log::KEYS),
     ("logging", Logging::ABOUT, Logging::KEYS),
 ];

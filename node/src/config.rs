@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use crate::cache::CacheConfig;
+
 /// Settings of a node; [`NodeConfig::default`] gives those of a release.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
     /// The node's name, in answers and logs.
     pub id: String,
-    /// Where segments are built and, unless the store is a local directory, kept; a temporary directory when absent.
+    /// Where segments are built and, unless the store is a local directory, kept, also for the next start; a temporary
+    /// directory when absent. Several nodes may be given the same: each takes a folder of its own in it.
     pub cache_dir: Option<PathBuf>,
+    /// How much of it may be used, and how it is filled.
+    pub cache: CacheConfig,
     /// Searches at once, and threads they run on; at least 1.
     pub search_threads: usize,
     /// Searches that wait for a thread; one more is OVERLOADED.
@@ -76,6 +81,7 @@ impl Default for NodeConfig {
         Self {
             id: "node".into(),
             cache_dir: None,
+            cache: CacheConfig::default(),
             search_threads: std::thread::available_parallelism().map_or(1, usize::from),
             search_queue: 1024,
             default_timeout: Duration::from_secs(30),

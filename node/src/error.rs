@@ -74,8 +74,8 @@ pub enum NodeError {
     #[error("{0}")]
     Corruption(String),
     /// No space.
-    #[error("the node's disk is full")]
-    DiskFull,
+    #[error("{0}")]
+    DiskFull(String),
     /// The store did not answer, or said no.
     #[error("the object store: {0}")]
     StoreUnavailable(String),
@@ -100,7 +100,7 @@ impl NodeError {
             NodeError::TooLarge(_) => ErrorKind::TooLarge,
             NodeError::ShuttingDown => ErrorKind::ShuttingDown,
             NodeError::Corruption(_) => ErrorKind::Corruption,
-            NodeError::DiskFull => ErrorKind::DiskFull,
+            NodeError::DiskFull(_) => ErrorKind::DiskFull,
             NodeError::StoreUnavailable(_) => ErrorKind::StoreUnavailable,
             NodeError::Internal(_) => ErrorKind::Internal,
         }
@@ -127,7 +127,7 @@ impl From<StoreError> for NodeError {
         let words = chain(&error);
         match error.kind() {
             StoreErrorKind::Corrupt => NodeError::Corruption(words),
-            StoreErrorKind::Full => NodeError::DiskFull,
+            StoreErrorKind::Full => NodeError::DiskFull(words),
             _ => NodeError::StoreUnavailable(words),
         }
     }
@@ -139,7 +139,7 @@ impl From<SegmentError> for NodeError {
             return NodeError::Cancelled;
         }
         if error.is_disk_full() {
-            return NodeError::DiskFull;
+            return NodeError::DiskFull(chain(&error));
         }
         match &error {
             SegmentError::Io(_) => NodeError::Internal(chain(&error)),

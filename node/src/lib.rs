@@ -7,6 +7,7 @@
 //!   maps files.
 
 pub mod attributes;
+pub mod cache;
 mod cluster;
 pub mod config;
 pub mod error;

@@ -13,12 +13,13 @@ use futures::future::BoxFuture;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::JoinHandle;
 
+use crate::cache::{CacheUsage, SegmentCache};
 use crate::cluster::{Steward, Wanted};
 use crate::config::NodeConfig;
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
 use crate::search::SearchPool;
-use crate::shard::{CacheDir, Shard, ShardContext};
+use crate::shard::{Shard, ShardContext};
 
 /// How often the node looks for collections that were deleted.
 const CATALOG_INTERVAL: Duration = Duration::from_secs(2);
@@ -49,14 +50,10 @@ impl Node {
         let pool = SearchPool::start(config.search_threads, config.search_queue)
             .map_err(|error| NodeError::Internal(format!("the search threads: {error}")))?;
         let pool = Arc::new(pool);
-        let cache = CacheDir::create(config.cache_dir.as_deref())
+        let cache = SegmentCache::open(config.cache_dir.as_deref(), &config.cache)
             .map_err(|error| NodeError::Internal(format!("the cache directory: {error}")))?;
-        let context = ShardContext {
-            store: store.clone(),
-            config: Arc::clone(&config),
-            cache: Arc::new(cache),
-            threads: pool.threads(),
-        };
+        let context =
+            ShardContext { store: store.clone(), config: Arc::clone(&config), cache, threads: pool.threads() };
         let catalog = CatalogStore::new(store);
         catalog.refresh().await?;
         let node = Arc::new(Self {
@@ -136,6 +133,11 @@ impl Node {
     /// The settings.
     pub fn config(&self) -> &Arc<NodeConfig> {
         &self.config
+    }
+
+    /// What the disk is used for.
+    pub fn cache_usage(&self) -> CacheUsage {
+        self.context.cache.usage()
     }
 
     /// The pool that searches run on.
@@ -270,6 +272,7 @@ impl Node {
         let deleted = &catalog.catalog.deleted_uids;
         for uid in stored.iter().filter(|uid| deleted.contains(uid) && !exists(uid)) {
             self.context.store.delete_prefix(&format!("collections/{uid}")).await?;
+            self.context.cache.forget_collection(uid);
             tracing::info!(collection = uid, "deleted what was left of a collection");
         }
         Ok(())

@@ -375,9 +375,13 @@ impl NodeService for NodeServer {
     }
 
     async fn describe_node(&self, _: Request<DescribeNodeRequest>) -> Result<Response<DescribeNodeResponse>, Status> {
+        let cache = self.0.cache_usage();
         Ok(Response::new(DescribeNodeResponse {
             id: self.0.config().id.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
+            cache_bytes: cache.bytes,
+            cache_limit_bytes: cache.limit_bytes,
+            problem: cache.problem.unwrap_or_default(),
         }))
     }
 }

@@ -3,18 +3,21 @@
 //! Invariant: a file appears under its name, in the store or on the disk, whole or not at all.
 
 use std::path::{Path as FsPath, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::path::Path;
-use object_store::{GetOptions, ObjectStoreExt, PutMultipartOptions, PutPayload, WriteMultipart};
+use object_store::{ObjectStoreExt, PutMultipartOptions, PutPayload, WriteMultipart};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
 
 use crate::error::StoreError;
 use crate::object::Store;
 use crate::path;
+use crate::pieces::FileSum;
 use crate::retry::{retrying, within};
 
 /// A file up to this size goes in one request; a larger one in pieces of this size. S3 takes 10,000 pieces: 156 GiB.
@@ -86,41 +89,34 @@ impl Store {
         }
     }
 
-    /// Writes an object to a local file: first under another name in the same directory (made where absent), then renamed.
-    /// The bytes are not synced: a copy of what the store has can be fetched again. They are not verified either, but for
-    /// their number: compare the checksum before use.
+    /// Writes an object to a local file that must not be there: first to `part`, in a directory that is there, then
+    /// renamed. Its size and checksum are compared on the way. The bytes are not synced: a copy of what the store has can be
+    /// fetched again, and is verified again before use.
     ///
     /// # Errors
-    /// `NotFound` if there is no such object.
-    pub async fn download_file(&self, path: &str, local: &FsPath) -> Result<(), StoreError> {
-        let from = path::parse(path)?;
-        retrying!(self.limits.patience, self.download_once(&from, path, local))
-    }
-
-    async fn download_once(&self, from: &Path, path: &str, local: &FsPath) -> Result<(), StoreError> {
+    /// `NotFound` if there is no such object, `Corrupt` if it is not what `sum` says, `LocalFile` for the local disk.
+    pub async fn download_file(
+        &self,
+        path: &str,
+        local: &FsPath,
+        part: &FsPath,
+        sum: FileSum,
+        permits: &Semaphore,
+    ) -> Result<(), StoreError> {
         let local_error = |source| StoreError::local_file(local, source);
-        let library = |error| StoreError::from_library(path, error);
-        let got = self.objects.get_opts(from, GetOptions::default());
-        let got = within(self.limits.answer, path, got).await?.map_err(library)?;
-        let expected = got.meta.size;
-        if let Some(parent) = local.parent() {
-            tokio::fs::create_dir_all(parent).await.map_err(local_error)?;
-        }
-        let part = PartFile(part_path(local));
+        let part = PartFile(part.to_owned());
         let mut file = File::create_new(&part.0).await.map_err(local_error)?;
-        let mut stream = got.into_stream();
-        let mut written = 0;
-        while let Some(bytes) = within(self.limits.answer, path, stream.try_next()).await?.map_err(library)? {
-            file.write_all(&bytes).await.map_err(local_error)?;
-            written += bytes.len() as u64;
+        let mut hasher = crc32fast::Hasher::new();
+        let mut pieces = pin!(self.pieces(path, sum.size_bytes, permits));
+        while let Some(piece) = pieces.try_next().await? {
+            hasher.update(&piece.bytes);
+            file.write_all(&piece.bytes).await.map_err(local_error)?;
         }
         file.flush().await.map_err(local_error)?;
-        if written != expected {
-            return Err(StoreError::Unavailable {
-                path: path.to_owned(),
-                reason: format!("{written} of {expected} bytes came"),
-                source: None,
-            });
+        let crc32 = hasher.finalize();
+        if crc32 != sum.crc32 {
+            let words = format!("its CRC-32 is {crc32:08x}, and {:08x} was expected", sum.crc32);
+            return Err(StoreError::corrupt(path, words));
         }
         tokio::fs::rename(&part.0, local).await.map_err(local_error)
     }
@@ -132,12 +128,6 @@ async fn read_piece(file: &mut File, local: &FsPath) -> Result<Bytes, StoreError
     let read = file.take(PIECE_BYTES as u64).read_to_end(&mut piece).await;
     read.map_err(|source| StoreError::local_file(local, source))?;
     Ok(piece.into())
-}
-
-fn part_path(local: &FsPath) -> PathBuf {
-    let mut name = local.as_os_str().to_owned();
-    name.push(format!(".{:016x}.part", rand::random::<u64>()));
-    name.into()
 }
 
 /// A file that is not whole yet, removed when dropped; after the rename there is nothing left to remove.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use antiphon_proto::store::{Catalog, CollectionEntry, LogEntry, Manifest};
 use antiphon_store::failing::{FailingStore, Fault, Op};
 use antiphon_store::{
-    Append, CatalogStore, Commit, Limits, Log, LogCursor, LogPoll, ManifestVersion, Manifests, Seq, ShardId, Store,
-    StoreErrorKind, Written,
+    Append, CatalogStore, Commit, FileSum, Limits, Log, LogCursor, LogPoll, ManifestVersion, Manifests, Seq, ShardId,
+    Store, StoreErrorKind, Written,
 };
 use object_store::memory::InMemory;
+use tokio::sync::Semaphore;
 
 /// A store, and the store that makes it fail.
 fn store() -> (Store, FailingStore) {
@@ -163,6 +164,7 @@ async fn no_call_waits_for_ever() {
     let temp = tempfile::tempdir().unwrap();
     let file = temp.path().join("file");
     std::fs::write(&file, "x").unwrap();
+    let (to, part, permits) = (temp.path().join("to"), temp.path().join("part"), Semaphore::new(1));
     let all = async {
         let kinds = [
             store.create_if_absent("a", "x".into()).await.unwrap_err().kind(),
@@ -172,7 +174,11 @@ async fn no_call_waits_for_ever() {
             store.delete("a").await.unwrap_err().kind(),
             store.delete_prefix("a").await.unwrap_err().kind(),
             store.upload_file(&file, "a").await.unwrap_err().kind(),
-            store.download_file("a", &temp.path().join("to")).await.unwrap_err().kind(),
+            store
+                .download_file("a", &to, &part, FileSum { size_bytes: 1, crc32: 0 }, &permits)
+                .await
+                .unwrap_err()
+                .kind(),
         ];
         assert_eq!(kinds, [StoreErrorKind::Unavailable; 8]);
     };

@@ -17,7 +17,7 @@ use antiphon_coordinator::CoordinatorConfig;
 use antiphon_coordinator::embed::Embedders;
 use antiphon_coordinator::page::PageLaw;
 use antiphon_node::NodeConfig;
-use antiphon_node::config::{MergingConfig, SealingConfig};
+use antiphon_node::config::{CacheConfig, MergingConfig, SealingConfig};
 use antiphon_store::Store;
 
 use crate::failure::Failure;
@@ -25,10 +25,11 @@ use crate::settings::Settings;
 
 fn node_config(settings: &Settings) -> NodeConfig {
     let defaults = NodeConfig::default();
-    let Settings { limits, sealing, merging, views, log, .. } = settings;
+    let Settings { limits, sealing, merging, views, cache, log, .. } = settings;
     NodeConfig {
         id: settings.id.clone(),
         cache_dir: Some(settings.cache_dir.clone()),
+        cache: CacheConfig { max_bytes: cache.max_bytes, downloads: cache.downloads as usize },
         search_threads: match limits.search_threads {
             0 => defaults.search_threads,
             threads => threads as usize,

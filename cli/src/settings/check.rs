@@ -34,7 +34,7 @@ pub(super) fn fill_in(settings: &mut Settings, role: Role, faults: &mut Vec<Faul
 /// Adds a fault for each rule that is not kept.
 pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: &mut Vec<Fault>) {
     let mut rules = Rules { origins, faults };
-    let Settings { limits, sealing, merging, views, log, .. } = settings;
+    let Settings { limits, sealing, merging, views, cache, log, .. } = settings;
 
     rules.within("limits.max_result_window", limits.max_result_window, 1..=10_000);
     rules.within("limits.max_page_size", limits.max_page_size, 1..=10_000);
@@ -57,6 +57,9 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
 
     rules.within("views.retention_s", views.retention_s, 1..=86_400);
     rules.within("views.max_views", views.max_views, 1..=1_000_000);
+
+    rules.within("cache.max_bytes", cache.max_bytes, 0..=i64::MAX as u64);
+    rules.within("cache.downloads", cache.downloads, 1..=1024);
 
     rules.within("log.group_bytes", log.group_bytes, 1_024..=limits.max_message_bytes.max(1_024));
     rules.within("log.linger_ms", log.linger_ms, 0..=10_000);

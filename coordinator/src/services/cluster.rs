@@ -172,6 +172,7 @@ async fn describe_node(node: &NodeHandle, deadline: Deadline) -> Node {
             id: response.id,
             address,
             reachable: true,
+            problem: response.problem,
             version: response.version,
             role: "node".into(),
             state: node_state("up"),

@@ -60,6 +60,15 @@ impl SegmentError {
 
     /// Whether a disk is full.
     pub fn is_disk_full(&self) -> bool {
-        matches!(self, SegmentError::Io(error) if error.kind() == std::io::ErrorKind::StorageFull)
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<std::io::Error>()
+                && error.kind() == std::io::ErrorKind::StorageFull
+            {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
     }
 }

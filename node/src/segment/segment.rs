@@ -13,6 +13,7 @@ use super::payload::PayloadFile;
 use super::source::BuildRow;
 use super::{RowTable, SegmentError, file_names};
 use crate::attributes::{Column, ColumnBuilder};
+use crate::cache::Lease;
 use crate::graph::Graph;
 use crate::mapped::Blob;
 use crate::schema::{ShardSchema, texts_of};
@@ -50,6 +51,8 @@ pub struct Segment {
     /// Whether columns of attributes were built anew.
     has_rebuilt_columns: bool,
     size_bytes: u64,
+    /// Keeps the files' room. Last, so that nothing is mapped any more when it goes.
+    lease: Option<Lease>,
 }
 
 impl Segment {
@@ -106,11 +109,18 @@ impl Segment {
             attributes,
             has_rebuilt_columns,
             size_bytes,
+            lease: None,
         };
         if own_texts < schema.texts.len() {
             segment.rebuild_text(schema)?;
         }
         Ok(segment)
+    }
+
+    /// Keeps the room of its files as long as it is open.
+    pub fn with_lease(mut self, lease: Option<Lease>) -> Self {
+        self.lease = lease;
+        self
     }
 
     fn rebuild_text(&mut self, schema: &ShardSchema) -> Result<(), SegmentError> {

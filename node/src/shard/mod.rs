@@ -22,6 +22,5 @@ mod shard;
 mod shard_tests;
 mod writer;
 
-pub use segment_files::CacheDir;
 pub use shard::{Shard, ShardContext};
 pub use writer::WriteDone;

@@ -60,10 +60,11 @@ pub(super) async fn recover(core: &Core, held: &View, landed: &Landed) -> Result
 /// [`NodeError::DiskFull`], the store's.
 pub(super) async fn land_missing(core: &Core, held: &View, manifest: &Manifest) -> Result<Landed, NodeError> {
     let open = open_segments(held);
+    let missing: Vec<_> = manifest.segments.iter().filter(|entry| !open.contains_key(entry.id.as_str())).collect();
     let mut landed = Landed::new();
-    for entry in manifest.segments.iter().filter(|entry| !open.contains_key(entry.id.as_str())) {
-        match core.files.land(entry, &core.schema, core.threads).await {
-            Ok(segment) => drop(landed.insert(entry.id.clone(), Arc::new(segment))),
+    for (id, outcome) in core.files.land_all(&missing, &core.schema, core.threads).await? {
+        match outcome {
+            Ok(segment) => drop(landed.insert(id, Arc::new(segment))),
             Err(LandError::Damaged(_)) => {}
             Err(LandError::Node(error)) => return Err(error),
         }
@@ -86,17 +87,20 @@ pub(super) async fn load(
     manifest: &Manifest,
     landed: &Landed,
 ) -> Result<View, NodeError> {
-    let open = open_segments(held);
+    let mut open = open_segments(held);
+    open.extend(landed.iter().map(|(id, segment)| (id.as_str(), segment)));
     let mut view = View::empty();
     view.seq = manifest.covered_seq;
     view.manifest_version = version;
     view.covered_seq = manifest.covered_seq;
+    let missing: Vec<_> = manifest.segments.iter().filter(|entry| !open.contains_key(entry.id.as_str())).collect();
+    let mut landed = core.files.land_all(&missing, &core.schema, core.threads).await?;
     for entry in &manifest.segments {
         let id: SegmentId =
             entry.id.parse().map_err(|error| NodeError::Corruption(format!("a manifest names a segment {error}")))?;
-        let segment = match open.get(entry.id.as_str()).copied().or_else(|| landed.get(&entry.id)) {
+        let segment = match open.get(entry.id.as_str()).copied() {
             Some(segment) => Arc::clone(segment),
-            None => match core.files.land(entry, &core.schema, core.threads).await {
+            None => match landed.remove(&entry.id).unwrap_or_else(|| Err(LandError::Damaged("named twice".into()))) {
                 Ok(segment) => Arc::new(segment),
                 Err(LandError::Damaged(reason)) => {
                     tracing::error!(shard = %core.id, reason, "a segment is damaged and set aside");

@@ -8,6 +8,7 @@ use roaring::RoaringBitmap;
 use super::core::{Committed, Core, Mutation};
 use super::manifest_entry::entry_of;
 use super::segment_files::LandError;
+use crate::cache::BuildRoom;
 use crate::config::SealingConfig;
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
@@ -133,8 +134,9 @@ impl Core {
         sources: Vec<(Arc<Segment>, Arc<RoaringBitmap>)>,
     ) -> Result<Option<Built>, NodeError> {
         let id = SegmentId::generate();
-        let dir = self.files.build_dir(&id).map_err(io_error)?;
-        let (schema, graph_min_rows) = (Arc::clone(&self.schema), self.config.graph_min_rows);
+        let mut room = self.files.build_room(&id, expected_bytes(&sources, &self.schema))?;
+        let (dir, schema, graph_min_rows) =
+            (room.dir().to_owned(), Arc::clone(&self.schema), self.config.graph_min_rows);
         let stop = Arc::clone(&self.stop);
         let work = tokio::task::spawn_blocking(move || {
             let mut builder = SegmentBuilder::new(schema, Destination::Directory(dir), Some(graph_min_rows))?;
@@ -147,11 +149,11 @@ impl Core {
             if builder.num_rows() == 0 { Ok(None) } else { builder.finish(&stop).map(Some) }
         });
         let built = work.await.map_err(|error| NodeError::Internal(error.to_string()))?;
-        let Some(files) = built.inspect_err(|_| self.files.forget(&id))? else {
-            self.files.forget(&id);
+        let Some(files) = built.map_err(|error| room.build_failed(error.into()))? else {
             return Ok(None);
         };
-        match self.put_and_land(&id, &files).await {
+        room.resize(files.files.iter().map(|file| file.size_bytes).sum())?;
+        match self.put_and_land(&id, &files, room).await {
             Ok(segment) => Ok(Some(Built { id, files, segment })),
             Err(error) => {
                 self.note_unnamed(&mut *self.mutation.lock().await, Some(id));
@@ -160,18 +162,35 @@ impl Core {
         }
     }
 
-    async fn put_and_land(&self, id: &SegmentId, files: &BuiltSegment) -> Result<Arc<Segment>, NodeError> {
+    async fn put_and_land(
+        &self,
+        id: &SegmentId,
+        files: &BuiltSegment,
+        room: BuildRoom,
+    ) -> Result<Arc<Segment>, NodeError> {
         self.files.upload(id, files).await?;
-        let segment = match self.files.land(&entry_of(id, files), &self.schema, self.threads).await {
-            Ok(segment) => Arc::new(segment),
-            Err(LandError::Damaged(reason)) => return Err(NodeError::Corruption(reason)),
-            Err(LandError::Node(error)) => return Err(error),
+        // Where the store is local, the build is not needed any more; else it is the cache's copy.
+        let _lease = match self.files.store.is_local() {
+            true => None,
+            false => Some(room.adopt()?),
         };
-        if self.files.store.is_local() {
-            self.files.forget(id);
+        match self.files.land(&entry_of(id, files), &self.schema, self.threads).await {
+            Ok(segment) => Ok(Arc::new(segment)),
+            Err(LandError::Damaged(reason)) => Err(NodeError::Corruption(reason)),
+            Err(LandError::Node(error)) => Err(error),
         }
-        Ok(segment)
     }
+}
+
+/// About how many bytes the files of a segment of others' rows will have: those they have, and graphs where they have none.
+fn expected_bytes(sources: &[(Arc<Segment>, Arc<RoaringBitmap>)], schema: &ShardSchema) -> u64 {
+    let graph_bytes = |dims: usize| 256 + 4 * dims as u64;
+    let of_source = |(segment, _): &(Arc<Segment>, Arc<RoaringBitmap>)| {
+        let fields = schema.vectors.iter().enumerate().filter(|(field, _)| segment.graph(*field).is_none());
+        let graphs: u64 = fields.map(|(_, spec)| graph_bytes(spec.graph.dims)).sum();
+        segment.size_bytes().saturating_add(graphs.saturating_mul(u64::from(segment.num_rows())))
+    };
+    sources.iter().map(of_source).fold(0, u64::saturating_add)
 }
 
 /// A segment that is in the store and open, and in no manifest yet.
@@ -185,13 +204,5 @@ impl Built {
     /// The segment as a view sees it.
     pub(super) fn view(&self, schema: &ShardSchema, dead: RoaringBitmap) -> Arc<SegmentView> {
         Arc::new(SegmentView::new(Some(self.id.clone()), Arc::clone(&self.segment), dead, schema.texts.len()))
-    }
-}
-
-fn io_error(error: std::io::Error) -> NodeError {
-    if error.kind() == std::io::ErrorKind::StorageFull {
-        NodeError::DiskFull
-    } else {
-        NodeError::Internal(error.to_string())
     }
 }

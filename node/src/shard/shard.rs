@@ -15,9 +15,10 @@ use tokio::task::JoinHandle;
 
 use super::core::{Core, Mutation};
 use super::garbage::Garbage;
-use super::segment_files::{CacheDir, SegmentFiles};
+use super::segment_files::SegmentFiles;
 use super::writer::{PendingWrite, WriteDone, write_groups};
 use super::{maintain, rebuild, recover};
+use crate::cache::SegmentCache;
 use crate::cluster::Outbox;
 use crate::config::NodeConfig;
 use crate::error::NodeError;
@@ -31,8 +32,8 @@ pub struct ShardContext {
     pub store: Store,
     /// Settings.
     pub config: Arc<NodeConfig>,
-    /// This process's directory.
-    pub cache: Arc<CacheDir>,
+    /// Room for segment files.
+    pub cache: Arc<SegmentCache>,
     /// Searches at once.
     pub threads: usize,
 }

@@ -12,7 +12,8 @@ use antiphon_store::failing::{FailingStore, Fault, Op as StoreOp};
 use antiphon_store::{LOG_GRACE, Limits, LogPoll, Seq, ShardId, Store};
 
 use super::seal::{Part, oldest_part};
-use super::{CacheDir, Shard, ShardContext};
+use super::{Shard, ShardContext};
+use crate::cache::{CacheConfig, SegmentCache};
 use crate::config::{NodeConfig, SealingConfig};
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
@@ -33,7 +34,7 @@ async fn open_sealing(store: &Store, rows: u64) -> Result<Shard, NodeError> {
     let context = ShardContext {
         store: store.clone(),
         config: Arc::new(config),
-        cache: Arc::new(CacheDir::create(None).unwrap()),
+        cache: SegmentCache::open(None, &CacheConfig::default()).unwrap(),
         threads: 1,
     };
     let schema = Arc::new(ShardSchema::resolve(&Schema::default()).unwrap());

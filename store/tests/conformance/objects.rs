@@ -1,8 +1,9 @@
 //! Objects and files.
 
-use antiphon_store::{Created, Store, StoreErrorKind};
+use antiphon_store::{Created, FileSum, Store, StoreErrorKind};
 use bytes::Bytes;
 use futures::future::join_all;
+use tokio::sync::Semaphore;
 
 pub async fn of_16_racers_one_wins_each_of_50_names(store: Store) {
     for name in 0..50 {
@@ -73,14 +74,18 @@ pub async fn deleting_takes_what_it_was_told(store: Store) {
 
 pub async fn files_go_up_and_down(store: Store) {
     let temp = tempfile::tempdir().unwrap();
-    let (from, to) = (temp.path().join("from"), temp.path().join("new/dir/to"));
+    let (from, to, part) = (temp.path().join("from"), temp.path().join("dir/to"), temp.path().join("part"));
+    std::fs::create_dir(temp.path().join("dir")).unwrap();
+    let permits = Semaphore::new(2);
+    let sum_of = |bytes: &[u8]| FileSum { size_bytes: bytes.len() as u64, crc32: crc32fast::hash(bytes) };
     let pieces = 16 << 20;
     for (n, len) in [0, 1, pieces - 1, pieces, pieces + 1, 20_000_000].into_iter().enumerate() {
         let bytes: Vec<u8> = (0..len).map(|at| ((at * 2_654_435_761usize) >> 13) as u8).collect();
         std::fs::write(&from, &bytes).unwrap();
         let path = format!("segments/s{n}/file");
         store.upload_file(&from, &path).await.unwrap();
-        store.download_file(&path, &to).await.unwrap();
+        let sum = sum_of(&bytes);
+        store.download_file(&path, &to, &part, sum, &permits).await.unwrap();
         assert!(std::fs::read(&to).unwrap() == bytes, "{len} bytes");
         if let Some(mapped) = store.local_path(&path) {
             assert!(std::fs::read(mapped).unwrap() == bytes, "{len} bytes in place");
@@ -89,16 +94,26 @@ pub async fn files_go_up_and_down(store: Store) {
     }
     // A retry after an unknown outcome.
     store.upload_file(&from, "segments/s0/file").await.unwrap();
-    store.download_file("segments/s0/file", &to).await.unwrap();
+    let sum = sum_of(&std::fs::read(&from).unwrap());
+    store.download_file("segments/s0/file", &to, &part, sum, &permits).await.unwrap();
     assert_eq!(std::fs::metadata(&to).unwrap().len(), 20_000_000);
 
-    let absent = store.download_file("segments/none/file", &temp.path().join("absent")).await.unwrap_err();
+    // Other bytes than those expected get no name.
+    let other = temp.path().join("other");
+    for sum in [FileSum { crc32: sum.crc32 ^ 1, ..sum }, FileSum { size_bytes: sum.size_bytes - 1, ..sum }] {
+        let damaged = store.download_file("segments/s0/file", &other, &part, sum, &permits).await.unwrap_err();
+        assert_eq!(damaged.kind(), StoreErrorKind::Corrupt, "{damaged}");
+        assert!(!other.exists() && !part.exists());
+    }
+
+    let absent = store.download_file("segments/none/file", &other, &part, sum, &permits).await.unwrap_err();
     assert_eq!(absent.kind(), StoreErrorKind::NotFound);
     let missing = store.upload_file(&temp.path().join("missing"), "segments/s9/file").await.unwrap_err();
     assert_eq!(missing.kind(), StoreErrorKind::LocalFile);
     assert_eq!(store.get("segments/s9/file").await.unwrap(), None);
     // It comes whole, and can't be put in place.
-    let occupied = store.download_file("segments/s0/file", to.parent().unwrap()).await.unwrap_err();
+    let occupied =
+        store.download_file("segments/s0/file", to.parent().unwrap(), &part, sum, &permits).await.unwrap_err();
     assert_eq!(occupied.kind(), StoreErrorKind::LocalFile);
     let left: Vec<_> = std::fs::read_dir(temp.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
