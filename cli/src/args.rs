@@ -3,6 +3,7 @@
 //! Only parsing; what a command does is in `commands`, `import`, `demo` and `roles`.
 
 mod alias;
+mod backup;
 mod collection;
 mod connection;
 mod documents;
@@ -13,6 +14,7 @@ mod server;
 use clap::{Parser, Subcommand};
 
 pub(crate) use alias::{AliasArgs, AliasCommand};
+pub(crate) use backup::{BackupArgs, BackupCommand, RestoreArgs};
 pub(crate) use collection::{CollectionArgs, CollectionCommand, CreateArgs, EmbedderSpec, UpdateArgs};
 pub(crate) use connection::ConnectionArgs;
 pub(crate) use documents::{CountArgs, DeleteArgs, ExportArgs};
@@ -126,6 +128,16 @@ pub(crate) enum Command {
     ///
     /// They are of one state of each shard, that of the beginning, in order of their keys within a shard.
     Export(ExportArgs),
+    /// Copy a collection into a store of backups; list, verify and delete backups.
+    ///
+    /// Reads the store itself; no server is needed, and one that runs is not disturbed. Every write acknowledged before the
+    /// command began is in the backup; of those during it each may be. Segment files that an earlier backup of the
+    /// collection brought are not copied again.
+    Backup(BackupArgs),
+    /// Make a collection of a backup.
+    ///
+    /// No server is needed; one that runs over the store serves the collection within some seconds.
+    Restore(RestoreArgs),
     /// Show nodes, shards and collections, and what is wrong with them.
     Status(StatusArgs),
     /// Start a server with data that comes with it and show what a search gives.

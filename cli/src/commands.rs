@@ -1,6 +1,7 @@
 //! Client commands that ask once and print the answer.
 
 mod alias;
+mod backup;
 mod collection;
 mod count;
 mod delete;
@@ -11,6 +12,7 @@ mod search_output;
 mod status;
 
 pub(crate) use alias::run as alias;
+pub(crate) use backup::{restore, run as backup};
 pub(crate) use collection::run as collection;
 pub(crate) use count::run as count;
 pub(crate) use delete::run as delete;

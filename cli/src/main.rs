@@ -64,6 +64,8 @@ async fn command(cli: Cli) -> Result<u8, Failure> {
         Command::Delete(args) => commands::delete(args).await?,
         Command::Count(args) => commands::count(args).await?,
         Command::Export(args) => commands::export(args).await?,
+        Command::Backup(args) => commands::backup(args).await?,
+        Command::Restore(args) => commands::restore(args).await?,
         Command::Status(args) => commands::status(args).await?,
         Command::Demo(args) => demo::run(args).await?,
         Command::Serve(_) | Command::Node(_) | Command::Coordinator(_) => {}

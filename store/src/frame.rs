@@ -27,6 +27,8 @@ pub enum Kind {
     Log,
     /// `antiphon.store.v1.Manifest`
     Manifest,
+    /// `antiphon.store.v1.Backup`
+    Backup,
 }
 
 impl Kind {
@@ -36,13 +38,14 @@ impl Kind {
             Self::Catalog => *b"ANTC",
             Self::Log => *b"ANTL",
             Self::Manifest => *b"ANTM",
+            Self::Backup => *b"ANTB",
         }
     }
 
     /// The format version this build writes, and the highest it reads.
     pub fn version(self) -> u16 {
         match self {
-            Self::Catalog | Self::Log | Self::Manifest => 1,
+            Self::Catalog | Self::Log | Self::Manifest | Self::Backup => 1,
         }
     }
 }

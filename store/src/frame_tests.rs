@@ -27,6 +27,7 @@ fn layout_is_as_documented() {
     assert_eq!(bytes, expected);
     assert_eq!(&encode(Kind::Catalog, 1, PATH, NONCE, b"")[..4], b"ANTC");
     assert_eq!(&encode(Kind::Manifest, 1, PATH, NONCE, b"")[..4], b"ANTM");
+    assert_eq!(&encode(Kind::Backup, 1, PATH, NONCE, b"")[..4], b"ANTB");
 }
 
 #[test]

@@ -3,10 +3,12 @@
 //! - [`Store`] is the store itself: objects created if absent, read, listed, deleted; whole files up and down.
 //! - [`Log`] and [`LogCursor`]: one shard's durable writes, ordered by create-if-absent.
 //! - [`Manifests`]: one shard's sealed segments. [`CatalogStore`]: all collections.
+//! - [`backup`]: copies of collections in another store, and back.
 //!
 //! The layout is described in docs/formats/store-layout.md, the bytes of objects in docs/formats/objects.md. This crate
 //! knows neither schemas nor segments' contents, and keeps nothing on local disk.
 
+pub mod backup;
 pub mod catalog;
 pub mod cursor;
 pub mod error;
