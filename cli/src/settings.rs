@@ -152,6 +152,9 @@ table! {
         search_threads: u32 = 0,
         /// Searches that wait for a thread; more are refused as OVERLOADED. 1 to 1,000,000.
         search_queue: u32 = 1024,
+        /// Bytes of memory of a node for the rows that filters found, kept for the next search with the same filter; 0 keeps
+        /// none. At most 17,179,869,184.
+        filter_cache_bytes: u64 = 32 << 20,
         /// How long a call may take whose caller sets no deadline, in milliseconds; also the most a caller can ask for.
         /// 1 to 3,600,000.
         default_timeout_ms: u64 = 30_000,

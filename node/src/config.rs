@@ -19,6 +19,8 @@ pub struct NodeConfig {
     pub search_threads: usize,
     /// Searches that wait for a thread; one more is OVERLOADED.
     pub search_queue: usize,
+    /// Bytes of memory for the rows that filters found, kept for the next search with the same filter; 0 keeps none.
+    pub filter_cache_bytes: usize,
     /// Longest a call may take where its caller set no deadline.
     pub default_timeout: Duration,
     /// Rows and deletions of a shard that are not sealed yet; a write beyond is OVERLOADED.
@@ -84,6 +86,7 @@ impl Default for NodeConfig {
             cache: CacheConfig::default(),
             search_threads: std::thread::available_parallelism().map_or(1, usize::from),
             search_queue: 1024,
+            filter_cache_bytes: 32 << 20,
             default_timeout: Duration::from_secs(30),
             max_unsealed_rows: 131_072,
             max_unsealed_bytes: 512 << 20,

@@ -18,7 +18,7 @@ use crate::cluster::{Steward, Wanted};
 use crate::config::NodeConfig;
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
-use crate::search::SearchPool;
+use crate::search::{FilterCache, SearchPool};
 use crate::shard::{Shard, ShardContext};
 
 /// How often the node looks for collections that were deleted.
@@ -34,6 +34,7 @@ pub struct Node {
     catalog: CatalogStore,
     context: ShardContext,
     pool: Arc<SearchPool>,
+    filters: Arc<FilterCache>,
     slots: Mutex<HashMap<(String, u32), Slot>>,
     background: Mutex<Vec<JoinHandle<()>>>,
     membership: OnceCell<Arc<Membership>>,
@@ -57,6 +58,7 @@ impl Node {
         let catalog = CatalogStore::new(store);
         catalog.refresh().await?;
         let node = Arc::new(Self {
+            filters: Arc::new(FilterCache::new(config.filter_cache_bytes)),
             config,
             catalog,
             context,
@@ -143,6 +145,11 @@ impl Node {
     /// The pool that searches run on.
     pub fn pool(&self) -> &Arc<SearchPool> {
         &self.pool
+    }
+
+    /// What filters of earlier searches found.
+    pub fn filters(&self) -> &Arc<FilterCache> {
+        &self.filters
     }
 
     /// Opens every shard of every collection: for a node that serves them all. One that cannot be opened is logged and

@@ -228,7 +228,7 @@ impl NodeService for NodeServer {
         let shard = self.shard(request.shard, deadline).await?;
         let view = shard.view(&request.view.unwrap_or_default(), deadline).await?;
         let (name, quarantined_segments) = (view.name(), quarantined(&view));
-        let matching = Arc::new(MatchingRows::new(request.filter.as_ref(), shard.schema())?);
+        let matching = Arc::new(MatchingRows::new(request.filter.as_ref(), shard.schema(), self.0.filters())?);
         let (stop, _guard) = Stop::new(deadline);
         let searches = request.queries.into_iter().map(|query| {
             let (schema, view, matching) = (Arc::clone(shard.schema()), Arc::clone(&view), Arc::clone(&matching));
@@ -277,7 +277,7 @@ impl NodeService for NodeServer {
         let shard = self.shard(request.shard, deadline).await?;
         let view = shard.view(&request.view.unwrap_or_default(), deadline).await?;
         let quarantined_segments = quarantined(&view);
-        let matching = MatchingRows::new(request.filter.as_ref(), shard.schema())?;
+        let matching = MatchingRows::new(request.filter.as_ref(), shard.schema(), self.0.filters())?;
         let (stop, _guard) = Stop::new(deadline);
         let count = move |stop: &Stop| match matching.of(&view, stop)? {
             Some(sets) => Ok(sets.iter().map(|rows| u64::from(rows.len())).sum()),
@@ -293,7 +293,7 @@ impl NodeService for NodeServer {
         bounded("rows", request.max_rows as usize)?;
         let shard = self.shard(request.shard.clone(), deadline).await?;
         let view = shard.view(&request.view.unwrap_or_default(), deadline).await?;
-        let matching = MatchingRows::new(request.filter.as_ref(), shard.schema())?;
+        let matching = MatchingRows::new(request.filter.as_ref(), shard.schema(), self.0.filters())?;
         let schema = Arc::clone(shard.schema());
         let (stop, _guard) = Stop::new(deadline);
         let list = move |stop: &Stop| list_documents(&view, &schema, &matching, &request, stop);

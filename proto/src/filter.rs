@@ -16,7 +16,7 @@ const MAX_CONDITIONS: usize = 1_024;
 const MAX_VALUES: usize = 10_000;
 
 /// A condition on rows. Attributes are named by their index in the schema, values by their sortable bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Condition {
     /// One element is one of the values, which ascend.
     AnyOf {
@@ -45,6 +45,26 @@ pub enum Condition {
     SomeOf(Vec<Condition>),
     /// It does not hold.
     Not(Box<Condition>),
+}
+
+impl Condition {
+    /// About the bytes of memory that it takes.
+    pub fn size_bytes(&self) -> usize {
+        let inner = match self {
+            Self::AnyOf { values, .. } => values.iter().map(|value| value.len() + size_of::<Vec<u8>>()).sum(),
+            Self::Range { low, high, .. } => {
+                let len = |bound: &Bound<Vec<u8>>| match bound {
+                    Bound::Included(value) | Bound::Excluded(value) => value.len(),
+                    Bound::Unbounded => 0,
+                };
+                len(low) + len(high)
+            }
+            Self::Exists { .. } => 0,
+            Self::AllOf(conditions) | Self::SomeOf(conditions) => conditions.iter().map(Self::size_bytes).sum(),
+            Self::Not(condition) => condition.size_bytes(),
+        };
+        size_of::<Self>() + inner
+    }
 }
 
 /// Resolves a filter. `path` is where the request holds it.

@@ -35,6 +35,7 @@ fn node_config(settings: &Settings) -> NodeConfig {
             threads => threads as usize,
         },
         search_queue: limits.search_queue as usize,
+        filter_cache_bytes: limits.filter_cache_bytes as usize,
         default_timeout: Duration::from_millis(limits.default_timeout_ms),
         max_unsealed_rows: limits.max_unsealed_rows,
         max_unsealed_bytes: limits.max_unsealed_bytes,

@@ -6,12 +6,14 @@
 mod column;
 mod column_builder;
 mod evaluate;
+mod matches;
 mod row_set;
 mod selection;
 
 pub use column::{Column, ColumnError};
 pub use column_builder::ColumnBuilder;
 pub use evaluate::evaluate;
+pub use matches::{Matches, NodeSet};
 pub use row_set::RowSet;
 pub use selection::Selection;
 

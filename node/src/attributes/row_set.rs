@@ -42,6 +42,18 @@ impl RowSet {
         }
     }
 
+    /// Takes a row out.
+    pub fn remove(&mut self, row: u32) {
+        if let Some(word) = self.words.get_mut(row as usize / 64) {
+            *word &= !(1 << (row % 64));
+        }
+    }
+
+    /// Bytes of memory that the bits take.
+    pub fn size_bytes(&self) -> usize {
+        self.words.len() * size_of::<u64>()
+    }
+
     /// Whether a row is in the set.
     pub fn contains(&self, row: u32) -> bool {
         self.words.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
@@ -65,11 +77,7 @@ impl RowSet {
 
     /// Takes rows out.
     pub fn remove_all(&mut self, rows: &RoaringBitmap) {
-        for row in rows {
-            if let Some(word) = self.words.get_mut(row as usize / 64) {
-                *word &= !(1 << (row % 64));
-            }
-        }
+        rows.iter().for_each(|row| self.remove(row));
     }
 
     /// Rows in the set.

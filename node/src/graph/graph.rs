@@ -8,10 +8,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use usearch::Index;
 
+use crate::attributes::RowSet;
 use crate::graph::encoder::Encoder;
 use crate::graph::footer::Footer;
 use crate::graph::{GraphError, GraphParams};
 use crate::mapped::Blob;
+
+/// Which nodes a search may give.
+#[derive(Clone, Copy)]
+pub enum Admitted<'a> {
+    /// Every node.
+    All,
+    /// Nodes whose slots are in the set.
+    Among(&'a RowSet),
+    /// Nodes whose slots the predicate lets pass: dearer, since it may panic.
+    By(&'a dyn Fn(u32) -> bool),
+}
 
 /// A graph over the bytes of its file. Reading it copies no vectors; usearch keeps some 64 bytes of heap a node.
 pub struct Graph {
@@ -70,27 +82,23 @@ impl Graph {
         &self.strays
     }
 
-    /// The slots of up to `depth` nodes near `query`, nearest first as the graph measures it, of those that `predicate`
-    /// lets pass. Fewer where fewer pass, or where dead ends hide the rest.
+    /// The slots of up to `depth` nodes near `query`, nearest first as the graph measures it, of those that are
+    /// `admitted`. Fewer where fewer pass, or where dead ends hide the rest.
     ///
     /// # Errors
     /// [`GraphError::Mismatch`] for a query of another number of elements; [`GraphError::Library`] where more searches
     /// are under way than threads were reserved; [`GraphError::PredicatePanicked`].
-    pub fn search(
-        &self,
-        query: &[f32],
-        depth: usize,
-        predicate: Option<&dyn Fn(u32) -> bool>,
-    ) -> Result<Vec<u32>, GraphError> {
+    pub fn search(&self, query: &[f32], depth: usize, admitted: Admitted<'_>) -> Result<Vec<u32>, GraphError> {
         expect("number of dimensions", self.dims, query.len())?;
         let query = self.encoder.encode_query(query);
         // usearch allocates what is asked for, whatever the index holds.
         let depth = depth.clamp(1, self.count.max(1));
         let panicked = Cell::new(false);
-        let found = match predicate {
-            None => self.index.search(&query, depth),
+        let found = match admitted {
+            Admitted::All => self.index.search(&query, depth),
+            Admitted::Among(nodes) => self.index.filtered_search(&query, depth, |key| nodes.contains(key as u32)),
             // A panic must not unwind into C++: that ends the process.
-            Some(predicate) => self.index.filtered_search(&query, depth, |key| {
+            Admitted::By(predicate) => self.index.filtered_search(&query, depth, |key| {
                 !panicked.get()
                     && catch_unwind(AssertUnwindSafe(|| predicate(key as u32))).unwrap_or_else(|_| {
                         panicked.set(true);

@@ -54,7 +54,7 @@ fn exact(metric: Metric, vectors: &[Vec<f32>], query: &[f32], n: usize) -> Vec<u
 fn recall(metric: Metric, graph: &Graph, vectors: &[Vec<f32>], queries: &[Vec<f32>]) -> f64 {
     let mut hits = 0;
     for query in queries {
-        let found = graph.search(query, 128, None).unwrap();
+        let found = graph.search(query, 128, Admitted::All).unwrap();
         assert_eq!(found.len(), 128);
         hits += exact(metric, vectors, query, 10)
             .iter()
@@ -134,7 +134,7 @@ fn every_vector_is_found_or_a_stray() {
         let params = params(8, metric, ElementType::BFloat16);
         let graph = open(&params, &build(&params, &vectors), vectors.len(), 1);
         for (slot, vector) in (0u32..).zip(&vectors) {
-            let found = graph.search(vector, 100, None).unwrap();
+            let found = graph.search(vector, 100, Admitted::All).unwrap();
             let is_found = found.contains(&slot) || graph.strays().contains(&slot);
             // Under the inner product a vector is not the best match of itself.
             assert!(is_found || metric == Metric::Dot, "{metric:?} {slot}, strays {}", graph.strays().len());
@@ -168,12 +168,12 @@ fn odd_questions_are_answered_or_refused() {
     let graph = open(&params, &build(&params, &vectors), 50, 1);
     let query = &vectors[3];
     assert_eq!(graph.len(), 50);
-    assert_eq!(graph.search(query, usize::MAX, None).unwrap().len(), 50);
-    assert_eq!(graph.search(query, 0, None).unwrap().len(), 1);
-    assert_eq!(graph.search(&[9e18; 8], 5, None).unwrap().len(), 5);
-    assert!(matches!(graph.search(&query[..7], 5, None), Err(GraphError::Mismatch { .. })));
-    assert!(graph.search(query, 50, Some(&|_| false)).unwrap().is_empty());
-    assert_eq!(graph.search(query, 10, Some(&|slot| slot == 17)).unwrap(), [17]);
+    assert_eq!(graph.search(query, usize::MAX, Admitted::All).unwrap().len(), 50);
+    assert_eq!(graph.search(query, 0, Admitted::All).unwrap().len(), 1);
+    assert_eq!(graph.search(&[9e18; 8], 5, Admitted::All).unwrap().len(), 5);
+    assert!(matches!(graph.search(&query[..7], 5, Admitted::All), Err(GraphError::Mismatch { .. })));
+    assert!(graph.search(query, 50, Admitted::By(&|_| false)).unwrap().is_empty());
+    assert_eq!(graph.search(query, 10, Admitted::By(&|slot| slot == 17)).unwrap(), [17]);
     assert!(matches!(GraphBuilder::new(&params, 0, 1.0).unwrap().finish(), Err(GraphError::Empty)));
 }
 
@@ -182,9 +182,9 @@ fn a_panicking_predicate_is_an_error() {
     let vectors = clustered(11, 50, 8, 4);
     let params = params(8, Metric::Cosine, ElementType::BFloat16);
     let graph = open(&params, &build(&params, &vectors), 50, 1);
-    let result = graph.search(&vectors[0], 5, Some(&|_| panic!("expected by the test")));
+    let result = graph.search(&vectors[0], 5, Admitted::By(&|_| panic!("expected by the test")));
     assert!(matches!(result, Err(GraphError::PredicatePanicked)));
-    assert_eq!(graph.search(&vectors[0], 5, None).unwrap().len(), 5);
+    assert_eq!(graph.search(&vectors[0], 5, Admitted::All).unwrap().len(), 5);
 }
 
 #[test]
@@ -206,17 +206,17 @@ fn as_many_searches_run_at_once_as_threads_were_reserved_and_more_are_an_error()
                     }
                     true
                 };
-                assert_eq!(graph.search(&vectors[0], 10, Some(&hold)).unwrap().len(), 10);
+                assert_eq!(graph.search(&vectors[0], 10, Admitted::By(&hold)).unwrap().len(), 10);
                 calls.fetch_add(1, Ordering::Relaxed);
             });
         }
         entered.wait();
-        let refused = graph.search(&vectors[0], 10, None);
+        let refused = graph.search(&vectors[0], 10, Admitted::All);
         all_asked.wait();
         assert!(matches!(refused, Err(GraphError::Library { .. })), "{refused:?}");
     });
     assert_eq!(calls.into_inner(), THREADS);
-    assert_eq!(graph.search(&vectors[0], 10, None).unwrap().len(), 10);
+    assert_eq!(graph.search(&vectors[0], 10, Admitted::All).unwrap().len(), 10);
 }
 
 #[test]

@@ -16,5 +16,5 @@ mod graph_tests;
 
 pub use crate::vectors::ElementType;
 pub use builder::{BuiltGraph, GraphBuilder};
-pub use graph::Graph;
+pub use graph::{Admitted, Graph};
 pub use params::{GraphError, GraphParams};

@@ -29,7 +29,7 @@ pub fn list_rows(
         .segments()
         .enumerate()
         .map(|(place, segment)| {
-            let rows = sets.map_or(segment.living(), |sets| sets.get(place).map_or(Selection::All, Selection::only));
+            let rows = sets.and_then(|sets| sets.get(place)).map_or(segment.living(), |matches| matches.selection());
             (segment.segment().rows(), rows)
         })
         .collect();

@@ -1,5 +1,6 @@
 //! Searching a view: plans, windows, and the bounded pool that the work runs on.
 
+mod filter_cache;
 mod listing;
 mod matching;
 mod plan;
@@ -7,6 +8,7 @@ mod pool;
 mod stop;
 mod windows;
 
+pub use filter_cache::FilterCache;
 pub use listing::{Take, list_rows};
 pub use matching::MatchingRows;
 pub use plan::{plan_keywords, with_counts};

@@ -10,7 +10,7 @@ use antiphon_proto::vector;
 
 use super::plan::{condition, requires_all_groups};
 use super::{MatchingRows, Stop};
-use crate::attributes::{RowSet, Selection};
+use crate::attributes::{Matches, RowSet, Selection};
 use crate::error::NodeError;
 use crate::schema::ShardSchema;
 use crate::segment::SegmentError;
@@ -47,7 +47,7 @@ pub fn vector_window(
     let scorer = Scorer::new(spec.graph.metric, &values);
     let total =
         view.segments().filter_map(|segment| segment.segment().vectors(field)).map(|file| u64::from(file.len())).sum();
-    over_segments(view, matching, window, stop, |segment, rows| {
+    over_segments(view, matching, window, stop, |segment, rows, matches| {
         let Some(file) = segment.segment().vectors(field) else { return Ok(Vec::new()) };
         vectors::vector_window(
             file,
@@ -55,6 +55,7 @@ pub fn vector_window(
             &scorer,
             segment_depth(query, u64::from(file.len()), total),
             rows,
+            matches.and_then(|matches| matches.nodes(field)),
             window,
             query.exact,
             &|| stop.is_set(),
@@ -125,7 +126,7 @@ pub fn keyword_window(
         .collect();
     let text_query = TextQuery { terms, fields, require_all_groups: requires_all_groups(query) };
     let condition = condition(query, schema)?;
-    over_segments(view, matching, window, stop, |segment, rows| {
+    over_segments(view, matching, window, stop, |segment, rows, _| {
         let Some(text) = segment.segment().text() else { return Ok(Vec::new()) };
         let is_stopped = || stop.is_set();
         match &condition {
@@ -146,7 +147,7 @@ fn over_segments(
     matching: &MatchingRows,
     window: usize,
     stop: &Stop,
-    mut search: impl FnMut(&SegmentView, Selection<'_>) -> Result<Vec<(u32, f64)>, SegmentError>,
+    mut search: impl FnMut(&SegmentView, Selection<'_>, Option<&Matches>) -> Result<Vec<(u32, f64)>, SegmentError>,
 ) -> Result<Vec<Candidate>, NodeError> {
     let matching = matching.of(view, stop)?;
     let mut found: Vec<Found> = Vec::new();
@@ -154,11 +155,9 @@ fn over_segments(
         if stop.is_set() {
             return Err(stop.error());
         }
-        let may_be_found = match matching {
-            None => segment.living(),
-            Some(sets) => sets.get(place).map_or(Selection::All, Selection::only),
-        };
-        let rows = search(segment, may_be_found)
+        let matches = matching.and_then(|sets| sets.get(place)).map(AsRef::as_ref);
+        let may_be_found = matches.map_or(segment.living(), Matches::selection);
+        let rows = search(segment, may_be_found, matches)
             .map_err(|error| if error.is_stopped() { stop.error() } else { error.into() })?;
         let address = |row| RowAddress { segment: place as u32, row };
         found.extend(rows.into_iter().map(|(row, score)| Found { address: address(row), score }));

@@ -5,6 +5,7 @@
 //! built now. It has no vectors in fields that were added, since no document had one.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use antiphon_proto::v1;
 use prost::Message;
@@ -19,6 +20,9 @@ use crate::mapped::Blob;
 use crate::schema::{ShardSchema, texts_of};
 use crate::text::{TextIndex, TextIndexBuilder};
 use crate::vectors::VectorFile;
+
+/// Segments that were opened in this process.
+static NUM_OPENED: AtomicU64 = AtomicU64::new(0);
 
 /// A segment's files by name.
 pub struct SegmentBlobs(HashMap<String, Blob>);
@@ -40,6 +44,7 @@ impl SegmentBlobs {
 
 /// An open segment. Rows are numbered in order of their folded keys; which of them are dead is not known here.
 pub struct Segment {
+    number: u64,
     rows: RowTable,
     payload: PayloadFile,
     text: Option<TextIndex>,
@@ -100,6 +105,7 @@ impl Segment {
             return Err(SegmentError::Mismatch("a file of the segment is missing"));
         }
         let mut segment = Self {
+            number: NUM_OPENED.fetch_add(1, Ordering::Relaxed),
             rows,
             payload,
             text,
@@ -148,6 +154,11 @@ impl Segment {
             Some(counts) => counts.get(field).and_then(|column| column.get(row as usize)).copied().unwrap_or(0),
             None => self.rows.token_count(field, row),
         }
+    }
+
+    /// A number that no other open segment of this process has, had or will have.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Rows, live and dead.

@@ -7,6 +7,8 @@
 //! - `merge_policy`: which segments to merge, a pure function.
 
 mod core;
+#[cfg(test)]
+mod filter_tests;
 mod follow;
 mod garbage;
 mod maintain;

@@ -7,6 +7,7 @@
 
 use std::io;
 
+use crate::attributes::{NodeSet, RowSet};
 use crate::mapped::Blob;
 use crate::vectors::floats::as_floats;
 use crate::vectors::layout::{HEADER_LEN, Header};
@@ -215,6 +216,26 @@ impl VectorFile {
     pub fn is_graph_node(&self, slot: u32) -> bool {
         let duplicates = self.duplicates.as_chunks::<4>().0;
         slot < self.header.count && duplicates.binary_search_by_key(&slot, |bytes| u32::from_le_bytes(*bytes)).is_err()
+    }
+
+    /// The graph's nodes that stand for one of `rows` at least.
+    pub fn nodes_of_rows(&self, rows: &RowSet) -> NodeSet {
+        let mut slots = if self.header.is_dense() {
+            rows.clone()
+        } else {
+            let mut slots = RowSet::none(self.header.count);
+            let held = (0u32..).zip(u32s(&self.row_ids)).filter(|(_, row)| rows.contains(*row));
+            held.for_each(|(slot, _)| slots.insert(slot));
+            slots
+        };
+        for (node, slot) in u32s(&self.pair_nodes).zip(u32s(&self.pair_slots)) {
+            if slots.contains(slot) {
+                slots.insert(node);
+            }
+        }
+        u32s(&self.duplicates).for_each(|slot| slots.remove(slot));
+        let len = slots.len();
+        NodeSet { slots, len }
     }
 
     /// The slots that the graph's node `slot` stands for, ascending: itself and its duplicates.

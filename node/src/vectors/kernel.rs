@@ -107,14 +107,14 @@ fn sum(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
             lanes[lane] += term(a[lane], b[lane]);
         }
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] += lanes[lane + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
+    let [sum] = halve(halve::<2, 4>(halve::<4, 8>(halve::<8, 16>(halve::<16, LANES>(lanes)))));
+    sum
+}
+
+/// Adds the upper half of the lanes to the lower. Of fixed size, so that the sums stay in registers.
+#[inline(always)]
+fn halve<const HALF: usize, const WHOLE: usize>(lanes: [f32; WHOLE]) -> [f32; HALF] {
+    std::array::from_fn(|lane| lanes[lane] + lanes[lane + HALF])
 }
 
 #[cfg(test)]

@@ -68,6 +68,7 @@ impl Scorer {
     }
 
     /// The score of a row whose length is `row_norm` (see [`norm`]); the row passed the same validation as the query.
+    #[inline]
     pub fn score(&self, row: &[f32], row_norm: f32) -> f64 {
         let score = match self.metric {
             Metric::Cosine => {

@@ -4,8 +4,10 @@
 //! rows; how rows are searched, and so the ranking, depends on the view, the query and the depth, never on n, so that a
 //! window is the head of every longer one.
 
-use crate::attributes::Selection;
-use crate::graph::{Graph, GraphError};
+use std::sync::OnceLock;
+
+use crate::attributes::{NodeSet, Selection};
+use crate::graph::{Admitted, Graph, GraphError};
 use crate::vectors::kernel::prefetch;
 use crate::vectors::top::Top;
 use crate::vectors::{Metric, Scorer, VectorFile};
@@ -41,7 +43,7 @@ pub enum VectorError {
 /// `graph` was built from `file`, and is asked for `depth` candidates: one number whatever the page. `n` cuts the ranking
 /// and changes nothing else. The rows are scanned where there is no graph, where the caller wants them `exact`, where a
 /// scan is estimated to be cheaper, where the query ranks nothing (a zero vector), and where the graph finds fewer
-/// candidates than there are.
+/// candidates than there are. `nodes` keeps the graph's nodes of [`Selection::Only`] for the next search of the same rows.
 ///
 /// # Errors
 /// [`VectorError::Stopped`] when `stop` said so (asked every thousand rows), [`VectorError::Graph`].
@@ -52,6 +54,7 @@ pub fn vector_window(
     scorer: &Scorer,
     depth: usize,
     rows: Selection<'_>,
+    nodes: Option<&OnceLock<NodeSet>>,
     n: usize,
     exact: bool,
     stop: &dyn Fn() -> bool,
@@ -59,7 +62,8 @@ pub fn vector_window(
     if stop() {
         return Err(VectorError::Stopped);
     }
-    let search = SegmentSearch { file, scorer, rows, stop };
+    let own_nodes = OnceLock::new();
+    let search = SegmentSearch { file, scorer, rows, nodes: nodes.unwrap_or(&own_nodes), stop };
     let depth = depth.max(1);
     if let Some(graph) = graph
         && !exact
@@ -78,6 +82,8 @@ struct SegmentSearch<'a> {
     scorer: &'a Scorer,
     /// Those that may be found.
     rows: Selection<'a>,
+    /// The graph's nodes among them, where they are a set.
+    nodes: &'a OnceLock<NodeSet>,
     stop: &'a dyn Fn() -> bool,
 }
 
@@ -106,15 +112,29 @@ impl SegmentSearch<'_> {
     /// The graph's `depth` nearest nodes with a row that may be found, and its strays, or `None` where it finds fewer
     /// although there are more: deleted neighbours, or such as a filter rules out, must not hide others.
     fn search_graph(&self, graph: &Graph, depth: usize) -> Result<Option<Vec<u32>>, VectorError> {
-        let predicate = |node: u32| self.node_may_be_found(node);
-        let predicate = (!self.rows.is_all()).then_some(&predicate as &dyn Fn(u32) -> bool);
-        let mut nodes = graph.search(self.scorer.query(), depth, predicate)?;
+        let set = match self.rows {
+            Selection::Only { rows, .. } => Some(self.nodes.get_or_init(|| self.file.nodes_of_rows(rows))),
+            Selection::All | Selection::Except(_) => None,
+        };
+        let by_row = |node: u32| self.node_may_be_found(node);
+        let may_be_found = |node: u32| set.map_or_else(|| by_row(node), |set| set.slots.contains(node));
+        let admitted = match set {
+            Some(set) if set.len == self.file.num_graph_nodes() => Admitted::All,
+            Some(set) => Admitted::Among(&set.slots),
+            None if self.rows.is_all() => Admitted::All,
+            None => Admitted::By(&by_row),
+        };
+        let mut nodes = graph.search(self.scorer.query(), depth, admitted)?;
         let is_full = nodes.len() >= depth;
         nodes.sort_unstable();
-        let is_missing = |stray: &&u32| nodes.binary_search(stray).is_err() && self.node_may_be_found(**stray);
+        let is_missing = |stray: &&u32| nodes.binary_search(stray).is_err() && may_be_found(**stray);
         let strays: Vec<u32> = graph.strays().iter().filter(is_missing).copied().collect();
         nodes.extend(strays);
-        let is_complete = is_full || nodes.len() >= self.nodes_up_to(nodes.len() + 1)?;
+        let is_complete = is_full
+            || match set {
+                Some(set) => nodes.len() >= set.len as usize,
+                None => nodes.len() >= self.nodes_up_to(nodes.len() + 1)?,
+            };
         Ok(is_complete.then_some(nodes))
     }
 
@@ -134,25 +154,32 @@ impl SegmentSearch<'_> {
         Ok(found)
     }
 
+    /// The best of the rows that the nodes stand for, as far as they may be found.
     fn rescore(&self, nodes: &[u32], n: usize) -> Result<Vec<(u32, f64)>, VectorError> {
-        let slots: Vec<u32> = nodes.iter().flat_map(|&node| self.file.group_of(node)).collect();
-        self.score_slots(&slots, n)
+        let slots = nodes.iter().flat_map(|&node| self.file.group_of(node));
+        let may_be_found = |slot: &u32| self.file.row_of_slot(*slot).is_some_and(|row| self.rows.contains(row));
+        self.score_slots(&slots.filter(may_be_found).collect::<Vec<u32>>(), n)
     }
 
-    /// The best of scattered rows, as far as they may be found.
+    /// The best of scattered rows.
     fn score_slots(&self, slots: &[u32], n: usize) -> Result<Vec<(u32, f64)>, VectorError> {
         let mut top = Top::new(n);
+        let (dims, vectors, norms) = (self.file.dims(), self.file.vectors(), self.file.norms());
+        let vector = |slot: u32| {
+            let from = slot as usize * dims;
+            vectors.get(from..from + dims)
+        };
         // The rows lie far apart: each is on its way from memory while those before it are scored.
-        let ahead = (PREFETCH_BYTES / (4 * self.file.dims().max(1))).max(1);
-        let ask_for = |slot: &u32| self.file.vector(*slot).map(prefetch).unwrap_or_default();
+        let ahead = (PREFETCH_BYTES / (4 * dims.max(1))).max(1);
+        let ask_for = |slot: &u32| vector(*slot).map(prefetch).unwrap_or_default();
         slots.iter().take(ahead).for_each(ask_for);
         for (visited, &slot) in slots.iter().enumerate() {
             self.poll(visited as u32)?;
             slots.get(visited + ahead).map(ask_for).unwrap_or_default();
-            if let Some(row) = self.file.row_of_slot(slot)
-                && self.rows.contains(row)
+            if let (Some(vector), Some(norm), Some(row)) =
+                (vector(slot), norms.get(slot as usize), self.file.row_of_slot(slot))
             {
-                self.score_into(&mut top, slot, row);
+                top.push(row, self.scorer.score(vector, *norm));
             }
         }
         Ok(top.into_sorted())

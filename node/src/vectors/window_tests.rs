@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -45,13 +46,22 @@ impl Field {
 
     fn window(&self, query: &[f32], depth: usize, dead: &RoaringBitmap, n: usize, exact: bool) -> Vec<(u32, f64)> {
         let scorer = Scorer::new(self.file.metric(), query);
-        let window =
-            |rows| vector_window(&self.file, self.graph.as_ref(), &scorer, depth, rows, n, exact, &|| false).unwrap();
+        let window = |rows| {
+            vector_window(&self.file, self.graph.as_ref(), &scorer, depth, rows, None, n, exact, &|| false).unwrap()
+        };
         let found = window(Selection::living(dead));
         // The living rows as a set, as a filter gives them, are found alike.
         let mut living = RowSet::all(self.file.num_rows());
         living.remove_all(dead);
         assert_eq!(window(Selection::only(&living)), found);
+        // So are they by a search that left its nodes behind, and by one that finds them.
+        let nodes = OnceLock::new();
+        for _ in 0..2 {
+            let rows = Selection::only(&living);
+            let (file, graph) = (&self.file, self.graph.as_ref());
+            let again = vector_window(file, graph, &scorer, depth, rows, Some(&nodes), n, exact, &|| false);
+            assert_eq!(again.unwrap(), found);
+        }
         found
     }
 
@@ -88,6 +98,25 @@ proptest! {
             let field = Field::new(metric, rows.clone(), false);
             prop_assert_eq!(field.window(&query, 1, &dead, n, false), field.model(&query, &dead, n));
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn nodes_of_rows_are_those_with_a_row_in_their_group(
+        rows in proptest::collection::btree_map(0u32..200, proptest::collection::vec((1i8..3).prop_map(f32::from), 2), 1..80),
+        is_dense in any::<bool>(),
+        found in proptest::collection::btree_set(0u32..200, 0..120),
+    ) {
+        let rows = if is_dense { (0..).zip(rows.into_values()).collect() } else { rows };
+        let file = Field::new(Metric::Cosine, rows, false).file;
+        let mut set = RowSet::none(file.num_rows());
+        found.iter().for_each(|row| set.insert(*row));
+        let has_row = |slot: &u32| file.group_of(*slot).filter_map(|slot| file.row_of_slot(slot)).any(|row| found.contains(&row));
+        let expected: Vec<u32> = (0..file.len()).filter(|slot| file.is_graph_node(*slot)).filter(has_row).collect();
+        let nodes = file.nodes_of_rows(&set);
+        prop_assert_eq!(nodes.slots.iter().collect::<Vec<_>>(), expected.clone());
+        prop_assert_eq!(nodes.len as usize, expected.len());
     }
 }
 
@@ -200,7 +229,7 @@ fn a_search_stops_when_told() {
         asked.set(asked.get() + 1);
         asked.get() > 3
     };
-    let result = vector_window(&field.file, None, &scorer, 10, Selection::All, 10, true, &stop);
+    let result = vector_window(&field.file, None, &scorer, 10, Selection::All, None, 10, true, &stop);
     assert!(matches!(result, Err(VectorError::Stopped)));
     assert_eq!(asked.get(), 4);
 }
