@@ -23,7 +23,7 @@ fn vector(n: u32) -> [f32; 4] {
 }
 
 async fn fill(server: &Local, keys: std::ops::Range<u32>) {
-    let words = |n: u32| if n % 5 == 0 { "red apple pie" } else { "green pear" };
+    let words = |n: u32| if n.is_multiple_of(5) { "red apple pie" } else { "green pear" };
     for start in keys.clone().step_by(25) {
         let end = (start + 25).min(keys.end);
         let documents = (start..end).map(|n| document(&format!("d{n}"), &vector(n), words(n))).collect();
