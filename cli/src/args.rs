@@ -105,17 +105,21 @@ pub(crate) enum Command {
     /// Import documents from JSON Lines.
     ///
     /// A document is a line: {"key": "a-1", "vectors": {"meaning": [0.1, 0.2]}, "fields": {"title": "On doors", "year":
-    /// 1998}}. Whole numbers stay whole, others become doubles; lists and objects nest at most 32 deep. A document without
-    /// a key is given one before it is sent, so that sending it again after a broken connection does not store it twice;
+    /// 1998}}. Whole numbers stay whole, others become doubles; lists and objects nest at most 32 deep. Values of a timestamp
+    /// attribute are written like "2024-05-01T12:00:00Z", and those of a double attribute may be whole. A document without a
+    /// key is given one before it is sent, so that sending it again after a broken connection does not store it twice;
     /// importing the same file again does.
     ///
     /// What the server acknowledged stays, whatever happens later. Documents that can't be read, or that the server
     /// refuses, are named with file, line and reason, and the others go on; the exit code is then 3.
     Import(ImportArgs),
-    /// Search by keywords, by a vector, or by both.
+    /// Search by keywords, by a vector, by both, or by several queries at once.
     ///
-    /// A text alone is matched by keywords, a vector alone by nearness, both together by turns or as --fusion says.
-    Search(SearchArgs),
+    /// A text alone is matched by keywords, a vector alone by nearness, both together by turns or as --fusion says. Several
+    /// queries, each by a text, a vector or both, are given as JSON with --query or --queries.
+    ///
+    /// Quotes make no phrase: words are found wherever they stand. docs/guide.md shows every search.
+    Search(Box<SearchArgs>),
     /// Get documents by key, as JSON Lines.
     ///
     /// Keys that name no document are listed on stderr; the exit code is then 1.

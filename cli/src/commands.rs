@@ -19,5 +19,5 @@ pub(crate) use delete::run as delete;
 pub(crate) use export::run as export;
 pub(crate) use get::run as get;
 pub(crate) use search::run as search;
-pub(crate) use search_output::render as render_matches;
+pub(crate) use search_output::{Shown, render as render_matches};
 pub(crate) use status::run as status;

@@ -4,6 +4,7 @@
 //! `stream` sends them and keeps what is not acknowledged. A document is acknowledged, or rejected and reported, or the
 //! import fails: none is lost in silence.
 
+mod attributes;
 mod batch;
 mod batcher;
 mod document;
@@ -16,8 +17,12 @@ mod verdict;
 
 use std::time::Instant;
 
+use antiphon_proto::v1;
+use antiphon_proto::v1::collection_service_client::CollectionServiceClient;
 use antiphon_proto::v1::document_service_client::DocumentServiceClient;
+use tonic::transport::Channel;
 
+use attributes::Attributes;
 pub(crate) use batch::{Item, Origin};
 pub(crate) use batcher::{BatchLimits, Batcher};
 #[cfg(test)]
@@ -26,6 +31,7 @@ pub(crate) use progress::Progress;
 pub(crate) use rejects::Rejects;
 pub(crate) use source::Read;
 pub(crate) use stream::{Import, Tally};
+use verdict::Verdict;
 
 use crate::args::ImportArgs;
 use crate::client::{self, MAX_ANSWER_BYTES};
@@ -43,9 +49,10 @@ pub(crate) async fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let started = Instant::now();
     let rejects = Rejects::new(args.rejects.as_deref())?;
     let channel = client::connect(&args.connection).await?;
+    let attributes = attributes(channel.clone(), args).await?;
     let client = DocumentServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
     let progress = if args.quiet { Progress::silent() } else { Progress::new(source::total_bytes(&args.files)) };
-    let reading = source::read(args.files.clone(), args.rejects.is_some(), READ_AHEAD);
+    let reading = source::read(args.files.clone(), attributes, args.rejects.is_some(), READ_AHEAD);
     let limits = BatchLimits { max_docs: args.batch as usize, max_bytes: args.batch_bytes as usize };
     let mut import =
         Import::new(client, &args.collection, Batcher::new(reading, limits), args.retries, progress, rejects);
@@ -58,6 +65,31 @@ pub(crate) async fn run(args: &ImportArgs) -> Result<u8, Failure> {
             Ok(if tally.num_rejected == 0 { EXIT_OK } else { EXIT_SOME_REJECTED })
         }
         Err(failure) => Err(Failure::new(format!("{failure}; {summary}, then stopped"))),
+    }
+}
+
+/// The attributes of the collection; asked for as often as batches would be sent.
+async fn attributes(channel: Channel, args: &ImportArgs) -> Result<Attributes, Failure> {
+    let mut client = CollectionServiceClient::new(channel);
+    let mut tries = 0;
+    loop {
+        let message = v1::GetCollectionRequest { name: args.collection.clone() };
+        let status = match client.get_collection(client::request(message, &args.connection)).await {
+            Ok(answer) => {
+                let schema = answer.into_inner().collection.and_then(|collection| collection.schema);
+                return Ok(schema.as_ref().map(Attributes::of).unwrap_or_default());
+            }
+            Err(status) => status,
+        };
+        match Verdict::of(&status) {
+            Verdict::Retry { after } if tries < args.retries => {
+                let wait = stream::backoff(tries).max(after);
+                tries += 1;
+                note(&format!("{}; trying again in {:.1} s", client::status_words(&status), wait.as_secs_f64()));
+                tokio::time::sleep(wait).await;
+            }
+            _ => return Err(client::failure(&status)),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod filter;
 mod import;
 mod logging;
 mod output;
+mod queries;
 mod roles;
 mod settings;
 

@@ -298,6 +298,168 @@ async fn searches_show_a_table_or_json() {
     assert!(words.contains("DIMENSION_MISMATCH") && words.contains('3') && words.contains('2'), "{words}");
 }
 
+fn keys(answer: &serde_json::Value) -> Vec<&str> {
+    answer["matches"].as_array().unwrap().iter().map(|found| found["key"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_queries_are_asked_at_once() {
+    let setup = Setup::new().await;
+    let create = ["collection", "create", "fruit", "--shards", "2", "--vector", "v:2", "--vector", "w:1:euclidean"];
+    setup.succeeds(&[&create[..], &["--text", "t:en", "--text", "u:en"]].concat());
+    let lines = r#"{"key":"apple","vectors":{"v":[1,0],"w":[1]},"fields":{"t":"red apples","u":"sweet"}}
+{"key":"pear","vectors":{"v":[0,1]},"fields":{"t":"green pears","u":"red spots"}}
+{"key":"plum","vectors":{"w":[5]},"fields":{"t":"blue plums"}}
+"#;
+    assert_eq!(setup.run_with(&["import", "-c", "fruit", "-", "--quiet"], lines.as_bytes()).code, 0);
+    let search = |args: &[&str]| setup.succeeds(&[&["search", "-c", "fruit"], args].concat());
+    let json =
+        |args: &[&str]| -> serde_json::Value { serde_json::from_str(&search(&[args, &["--json"]].concat())).unwrap() };
+    let places = |answer: &serde_json::Value, at: usize| -> Vec<(String, u64)> {
+        let places = answer["matches"][at]["places"].as_array().unwrap().iter();
+        places.map(|place| (place["channel"].as_str().unwrap().into(), place["query"].as_u64().unwrap())).collect()
+    };
+
+    let in_u = r#"{"text": "red", "text_fields": ["u"]}"#;
+    let in_t = r#"{"text": "red", "text_fields": ["t"]}"#;
+    let nearest = r#"{"vector": [5], "vector_field": "w"}"#;
+    assert_eq!(keys(&json(&["--query", in_u])), ["pear"]);
+    assert_eq!(keys(&json(&["--query", in_u, "--query", in_t])), ["pear", "apple"], "by turns, in their order");
+    assert_eq!(keys(&json(&["--query", in_u, "--query", nearest, "--page-size", "1"])), ["plum"], "vectors first");
+    let words_first = ["--query", in_u, "--query", nearest, "--page-size", "1", "--first-channel", "keyword"];
+    assert_eq!(keys(&json(&words_first)), ["pear"]);
+    // Weights decide between lists of one match each.
+    for (weights, first) in [("1,2", "apple"), ("2,1", "pear")] {
+        let answer = json(&["--query", in_u, "--query", in_t, "--fusion", "rrf", "--weights", weights]);
+        assert_eq!(keys(&answer)[0], first, "{weights}");
+    }
+    let steep = json(&["--query", in_u, "--query", in_t, "--fusion", "rrf", "--fusion-k", "1"]);
+    assert_eq!(steep["matches"][0]["score"], 0.5);
+    let all = r#"{"text": "red spots", "keyword": {"operator": "AND"}}"#;
+    assert_eq!(keys(&json(&["--query", all])), ["pear"]);
+    let operators = r#"{"text": "+red -t:pears", "keyword": {"syntax": "QUERY"}}"#;
+    assert_eq!(keys(&json(&["--query", operators])), ["apple"]);
+
+    // The same from a file, and a query by both, which is two lists.
+    let file = setup.file(
+        "queries.json",
+        format!(r#"[{{"vector": [1, 0], "vector_field": "v", "text": "apple"}}, {in_u}]"#).as_bytes(),
+    );
+    let answer = json(&["--queries", &file]);
+    assert_eq!(keys(&answer), ["apple", "pear"]);
+    assert_eq!(places(&answer, 0), [("vector".to_owned(), 0), ("keyword".to_owned(), 0)]);
+    assert_eq!(places(&answer, 1), [("vector".to_owned(), 0), ("keyword".to_owned(), 1)]);
+    let stdin = setup.run_with(&["search", "-c", "fruit", "--queries", "-"], std::fs::read(&file).unwrap().as_slice());
+    let rows: Vec<Vec<&str>> = stdin.stdout.lines().take(3).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[1][1..5], ["apple", "vector", "1/-", "1/-"]);
+    assert_eq!(rows[2][1..5], ["pear", "keyword", "2/-", "-/1"]);
+
+    let refused = |args: &[&str]| setup.fails(&[&["search", "-c", "fruit"], args].concat());
+    assert!(refused(&["--query", r#"{"text": "x", "text_fields": ["z"]}"#]).contains("queries[0].text_fields[0]"));
+    assert!(refused(&["--query", "{}"]).contains("QUERY_EMPTY"));
+    assert!(
+        refused(&["--query", in_u, "--query", in_t, "--fusion", "rrf", "--weights", "1"]).contains("fusion.weights")
+    );
+    assert!(refused(&["--query", nearest, "--embed"]).contains("queries[0] has no text"));
+    let bad = setup.file("bad.json", br#"[{"text": "x"}, {"txt": "y"}]"#);
+    let words = refused(&["--queries", &bad]);
+    assert!(words.contains("bad.json: queries[1]: unknown field `txt`"), "{words}");
+    let many = format!("[{}]", vec![in_u; 17].join(","));
+    assert!(refused(&["--queries", &setup.file("many.json", many.as_bytes())]).contains("16"));
+    for args in [
+        &["--query", "red"][..],
+        &["red", "--query", in_u],
+        &["--query", in_u, "--queries", "f"],
+        &["--query", in_u, "--vector", "f"],
+        &["red", "--weights", "1"],
+    ] {
+        assert_eq!(setup.run(&[&["search", "-c", "fruit"], args].concat()).code, 2, "{args:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_returned_can_be_chosen() {
+    let setup = Setup::with_fruit().await;
+    let line = r#"{"key":"a","vectors":{"v":[1,0.5]},"fields":{"t":"北京大学 🦀🦀 apples","n":7}}"#;
+    assert_eq!(setup.run_with(&["import", "-c", "fruit", "-", "--quiet"], line.as_bytes()).code, 0);
+    let document = |args: &[&str]| {
+        let answer = setup.json(&[&["search", "-c", "fruit", "apple", "--json"], args].concat());
+        answer["matches"][0]["document"].clone()
+    };
+    assert_eq!(document(&["--fields", "n"]), json!({"key": "a", "fields": {"n": 7}}));
+    assert_eq!(document(&["--fields", "t", "--text-limit", "6"])["fields"], json!({"t": "北京大学 🦀"}));
+    assert_eq!(document(&["--vectors"])["vectors"], json!({"v": [1.0, 0.5]}));
+    assert!(setup.succeeds(&["search", "-c", "fruit", "apple", "--text-limit", "2"]).contains("北京\n"));
+    let client = setup.cluster.client(0);
+    let written = client.upsert("fruit", vec![Document { key: "b".into(), ..Document::default() }]).await.unwrap();
+    setup.succeeds(&["search", "-c", "fruit", "apple", "--at-least", &written.version]);
+    assert!(setup.fails(&["search", "-c", "fruit", "apple", "--at-least", "x"]).contains("TOKEN_MALFORMED"));
+}
+
+/// JSON has neither times nor doubles without a fraction, and documents that had them were refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn attributes_get_the_types_that_the_schema_says() {
+    let setup = Setup::new().await;
+    let create = ["collection", "create", "news", "--attribute", "at:timestamp", "--attribute", "price:double"];
+    setup.succeeds(&create);
+    let lines = r#"{"key":"a","fields":{"at":"2024-05-01T12:00:00+02:00","price":3,"other":"2024-05-01"}}
+{"key":"b","fields":{"at":["2025-01-01","2026-01-01T00:00:00.000000001Z"],"price":[1,2.5]}}
+{"key":"c","fields":{"at":"yesterday"}}
+{"key":"d","fields":{"at":1714557600}}
+{"key":"e","fields":{"at":null}}
+"#;
+    let ended = setup.run_with(&["import", "-c", "news", "-", "--quiet"], lines.as_bytes());
+    assert_eq!(ended.code, 3, "{ended:?}");
+    for words in ["stdin:3: fields.at: \"yesterday\" is no time", "stdin:4: fields.at: a number is no time"] {
+        assert!(ended.stderr.contains(words), "{words} in {}", ended.stderr);
+    }
+    let count = |filter: &str| setup.succeeds(&["count", "-c", "news", "--filter", filter]).trim().to_owned();
+    assert_eq!(count(r#"{"equal": {"field": "at", "value": {"timestamp": "2024-05-01T10:00:00Z"}}}"#), "1");
+    assert_eq!(count(r#"{"range": {"field": "at", "gt": {"timestamp": "2026-01-01T00:00:00Z"}}}"#), "1");
+    assert_eq!(count(r#"{"range": {"field": "price", "gte": 2.5}}"#), "2");
+    // What was exported is the same when it is read again.
+    let exported = setup.succeeds(&["export", "-c", "news"]);
+    assert!(exported.contains(r#""at":"2024-05-01T10:00:00Z""#) && exported.contains(r#""price":3.0"#), "{exported}");
+    setup.succeeds(&[&["collection", "create", "again"], &create[3..]].concat());
+    assert_eq!(setup.run_with(&["import", "-c", "again", "-", "--quiet"], exported.as_bytes()).code, 0);
+    assert_eq!(setup.succeeds(&["export", "-c", "again"]), exported);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_that_the_server_or_the_collection_cannot_do_say_what_can_be_done() {
+    let setup = Setup::with_fruit().await;
+    for flag in ["--embed", "--embed-only"] {
+        let words = setup.fails(&["search", "-c", "fruit", "apple", flag]);
+        assert!(words.contains("UNIMPLEMENTED") && words.contains("the server has no embedder"), "{words}");
+        assert!(words.contains("docs/embedders.md") && words.contains("--vector"), "{words}");
+    }
+    setup.succeeds(&["collection", "create", "bare", "--vector", "v:2"]);
+    let words = setup.fails(&["search", "-c", "bare", "apple"]);
+    assert!(
+        words.contains("the schema has no text field") && words.contains("collection update bare --text"),
+        "{words}"
+    );
+
+    let folder = antiphon_tests::models::folder("model2vec");
+    let cluster = ClusterBuilder::serve(1).set("embedders.made.kind", "static");
+    let cluster = cluster.set("embedders.made.path", folder.display()).start().await;
+    let setup = Setup { cluster, folder: tempfile::tempdir().unwrap() };
+    setup.succeeds(&["collection", "create", "fruit", "--vector", "v:8", "--text", "t:en"]);
+    for flag in ["--embed", "--embed-only"] {
+        let words = setup.fails(&["search", "-c", "fruit", "bread", flag]);
+        assert!(words.contains("FIELD_TYPE") && words.contains("\"v\" has no embedder"), "{words}");
+        assert!(words.contains("antiphon collection update fruit --embedder FIELD=EMBEDDER"), "{words}");
+    }
+    setup.succeeds(&["collection", "update", "fruit", "--embedder", "v=made"]);
+    setup.succeeds(&["search", "-c", "fruit", "bread", "--embed"]);
+    let queries = ["--query", r#"{"text": "bread"}"#, "--query", r#"{"text": "bicycle"}"#];
+    assert_eq!(setup.run_with(&["import", "-c", "fruit", "-"], br#"{"key":"a","fields":{"t":"bread"}}"#).code, 0);
+    for (flag, lists) in [("--embed", 3), ("--embed-only", 2)] {
+        let answer = setup.json(&[&["search", "-c", "fruit", flag, "--json"], &queries[..]].concat());
+        assert_eq!(answer["matches"][0]["places"].as_array().unwrap().len(), lists, "{flag}: {answer}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn get_prints_what_import_reads_and_names_what_is_missing() {
     let setup = Setup::with_fruit().await;

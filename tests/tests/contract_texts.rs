@@ -276,6 +276,54 @@ async fn what_people_write_is_found_in_every_analyzer() {
     }
 }
 
+/// An analyzer, a text, what people type when they mean it, and a text that they do not mean.
+type Meant = (&'static str, &'static str, &'static [&'static str], &'static str);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_people_type_finds_what_they_mean_and_not_its_neighbour() {
+    let cases: [Meant; 12] = [
+        ("standard", "GPL driver 76.132 released", &["76.132", "76-132", "driver 76.132", "132.76"], "driver 76.133"),
+        ("standard", "written in C++", &["C++", "c++", "(C++)", "written C++"], "written in C or C#"),
+        ("en", "a C# compiler", &["C#", "c# compilers"], "a C++ compiler"),
+        ("en", "Rust's borrow checker", &["Rust's", "Rust’s", "RUST'S", "rust", "rust borrowing"], "they trust others"),
+        ("fr", "une idée naïve", &["naïve", "naive", "NAÏVE", "nai\u{308}ve", "naïves idées"], "une idée vive"),
+        ("de", "in der langen Straße", &["Straße", "strasse", "STRASSE", "Straßen", "STRAẞE"], "der lange Strauß"),
+        ("standard", "naïve Straße", &["naive strasse", "NAÏVE STRASSE"], "native Strasbourg"),
+        ("zh", "我在北京大学读书", &["北京大学", "北京", "大学", "北京 大学"], "我在东京读书"),
+        ("standard", "我在北京大学读书", &["北京大学", "北京", "读书"], "大学在东京"),
+        (
+            "ru",
+            "Вышел новый выпуск приложения",
+            &["выпуск приложения", "выпуски приложений", "ВЫПУСК ПРИЛОЖЕНИЯ", "новые выпу\u{301}ски"],
+            "Вышло новое дополнение",
+        ),
+        ("standard", "thanks 👍🏽 all", &["👍", "👍🏿", "thanks 👍"], "thanks 👎 all"),
+        ("en", "a crab🦀 party", &["🦀", "crab 🦀", "parties 🦀"], "a lobster 🦞 party"),
+    ];
+    let server = LocalBuilder::new().small_segments(2).start().await;
+    let client = &server.client;
+    for (n, (analyzer, meant, _, other)) in cases.iter().enumerate() {
+        let mut schema = schema(2, Metric::Cosine);
+        schema.texts[0].analyzer = (*analyzer).into();
+        client.create(collection(&format!("c{n}"), 2, schema)).await.unwrap();
+        let documents = vec![document("meant", &[], meant), document("other", &[], other)];
+        client.upsert(&format!("c{n}"), documents).await.unwrap();
+    }
+    for state in ["as written", "sealed"] {
+        for (n, (analyzer, meant, typed, _)) in cases.iter().enumerate() {
+            for text in *typed {
+                let keyword = Keyword { operator: Operator::And as i32, ..Keyword::default() };
+                let request = keyword_search(text, options(&format!("c{n}"), 1, 10));
+                let answer =
+                    client.search_keyword(SearchKeywordRequest { keyword: Some(keyword), ..request }).await.unwrap();
+                assert_eq!(keys(&answer), ["meant"], "{state}, {analyzer}: {text:?} for {meant:?}");
+                assert!(answer.warnings.is_empty(), "{state}, {analyzer}: {text:?}: {:?}", answer.warnings);
+            }
+        }
+        server.settle(|replica| replica.num_live_rows == 0).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_boost_weighs_a_field_and_all_words_may_stand_in_any_of_them() {
     let server = LocalBuilder::new().start().await;

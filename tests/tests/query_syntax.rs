@@ -81,6 +81,74 @@ async fn operators_choose_documents_and_scores_stay_those_of_the_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn quotes_make_no_phrase_and_say_so_where_they_are_read() {
+    let server = LocalBuilder::new().small_segments(4).start().await;
+    let client = &server.client;
+    let mut schema = schema(2, Metric::Cosine);
+    schema.texts.push(TextField { name: "tag".into(), analyzer: "exact".into(), boost: 1.0 });
+    client.create(collection("c", 2, schema)).await.unwrap();
+    let tagged = |key: &str, words: &str, tag: &str| {
+        let mut document = document(key, &[], words);
+        document.fields.insert("tag".into(), text(tag));
+        document
+    };
+    let documents = vec![
+        tagged("phrase", "the North Sea", "north sea"),
+        tagged("turned", "a sea of the north", "North Sea"),
+        tagged("far", "north, where no more trees grow, there is a sea", "sea (north)"),
+        tagged("half", "the Baltic Sea", "sea"),
+        tagged("version", "76.132 is out, 132.76 is not", "76.132"),
+    ];
+    client.upsert("c", documents).await.unwrap();
+    for _ in 0..2 {
+        // A plain text: quotes part words and are nothing else.
+        for (operator, expected) in [(Operator::Or, 4), (Operator::And, 3)] {
+            let plain = |words: &str| {
+                let keyword = Some(Keyword { operator: operator as i32, ..Keyword::default() });
+                let request = keyword_search(words, options("c", 1, 10));
+                client.search_keyword(SearchKeywordRequest { keyword, text_fields: vec!["t".into()], ..request })
+            };
+            let unquoted = plain("north sea").await.unwrap();
+            assert_eq!(unquoted.matches.len(), expected);
+            for words in ["\"north sea\"", "\"sea north\"", "'sea' \"north", "“north sea”", "«north» sea\""] {
+                let mut found = plain(words).await.unwrap();
+                // The order of the words is that of the sums of scores, so of their last bits.
+                found.matches.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
+                assert_eq!(keys(&found), keys(&unquoted), "{words}");
+            }
+        }
+        // With syntax: one word, or the whole value of a field under `exact`, is what quotes can hold.
+        let ask = |words: &str, fields: &[&str]| {
+            client.search_keyword(syntax(words, Operator::Or, fields, options("c", 1, 10)))
+        };
+        for phrase in ["\"north sea\"", "t:\"north sea\"", "north AND 'the sea'", "\"76.132\"", "-\"north sea\" sea"] {
+            let status = refused_for(ask(phrase, &["t"]).await, Kind::QuerySyntax, "text");
+            assert!(status.message().contains("phrases of several words (+word +word"), "{phrase}: {status:?}");
+        }
+        let found = |answer: SearchResponse| {
+            let mut keys: Vec<String> = keys(&answer).into_iter().map(str::to_owned).collect();
+            keys.sort();
+            keys
+        };
+        for (words, fields, expected) in [
+            ("+north +sea", &["t"][..], &["far", "phrase", "turned"][..]),
+            ("north AND \"sea\"", &["t"], &["far", "phrase", "turned"]),
+            ("\"north\" 'baltic'", &["t"], &["far", "half", "phrase", "turned"]),
+            ("76.132", &["t"], &["version"]),
+            ("tag:\"north sea\"", &[], &["phrase"]),
+            ("'North Sea' \"76.132\"", &["tag"], &["turned", "version"]),
+            ("\"sea (north)\" -sea", &["tag"], &["far"]),
+        ] {
+            assert_eq!(found(ask(words, fields).await.unwrap()), expected, "{words}");
+        }
+        // A field that is searched besides and takes the value apart refuses it.
+        refused_for(ask("\"north sea\"", &["t", "tag"]).await, Kind::QuerySyntax, "text");
+        server.settle(|replica| replica.num_live_rows == 0).await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_syntax_is_an_error_only_where_syntax_was_asked_for() {
     let server = LocalBuilder::new().start().await;
     let client = &server.client;

@@ -6,14 +6,17 @@ use antiphon_proto::v1;
 use clap::ValueEnum;
 
 use super::ConnectionArgs;
+use crate::queries::{Query, parse_query};
 
 /// `antiphon search`.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(group = clap::ArgGroup::new("by_vector").args(["vector", "embed", "embed_only"]))]
+#[command(group = clap::ArgGroup::new("texts").args(["text", "queries", "queries_file"]))]
+#[command(group = clap::ArgGroup::new("lists").args(["vector", "embed", "queries", "queries_file"]).multiple(true))]
 pub(crate) struct SearchArgs {
     /// Words to search for.
-    #[arg(value_name = "TEXT", required_unless_present = "vector")]
+    #[arg(value_name = "TEXT", required_unless_present_any = ["vector", "queries", "queries_file"])]
     pub(crate) text: Option<String>,
     /// The collection.
     #[arg(long, short, value_name = "NAME")]
@@ -22,11 +25,27 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) vector: Option<PathBuf>,
     /// Search by the meaning of the text as well: the server makes its vector.
-    #[arg(long, requires = "text", conflicts_with = "vector")]
+    #[arg(long, requires = "texts", conflicts_with = "vector")]
     pub(crate) embed: bool,
     /// Search by the meaning of the text alone, not by its words.
-    #[arg(long, requires = "text", conflicts_with_all = ["vector", "embed", "fusion", "text_fields", "all_words"])]
+    #[arg(long, requires = "texts", conflicts_with_all = ["vector", "embed", "text_fields", "all_words", "query_syntax"])]
     pub(crate) embed_only: bool,
+    /// Instead of TEXT and --vector: one query of several, as JSON: {"text": "oxygen", "text_fields": ["title"]},
+    /// {"vector": [0.1, 0.2], "vector_field": "meaning"}, or both in one. "keyword": {"operator": "AND", "max_terms": 8,
+    /// "min_term_chars": 2} or {"syntax": "QUERY"} goes with a text. With --embed and --embed-only each has a text and no
+    /// vector. At most 16.
+    #[arg(
+        id = "queries",
+        long = "query",
+        value_name = "JSON",
+        value_parser = parse_query,
+        conflicts_with_all = ["text", "vector", "vector_field"]
+    )]
+    pub(crate) queries: Vec<Query>,
+    /// The same from a file with a JSON list of queries; - means standard input.
+    #[arg(long = "queries", id = "queries_file", value_name = "FILE",
+        conflicts_with_all = ["text", "vector", "vector_field", "queries"])]
+    pub(crate) queries_file: Option<PathBuf>,
     /// The vector field to search; may be left out where there is only one.
     #[arg(long, value_name = "NAME", requires = "by_vector")]
     pub(crate) vector_field: Option<String>,
@@ -56,15 +75,28 @@ pub(crate) struct SearchArgs {
     /// Instead of a page: how many matches to leave out.
     #[arg(long, value_name = "N")]
     pub(crate) skip: Option<u32>,
-    /// How to make one ranking of two, where words and a vector are searched for.
-    #[arg(long, value_enum, value_name = "METHOD", requires = "text", requires = "by_vector")]
+    /// How to make one ranking of several, where words and a vector or several queries are searched for.
+    #[arg(long, value_enum, value_name = "METHOD", requires = "lists")]
     pub(crate) fusion: Option<FusionArg>,
+    /// The weight of each list in a fusion by score, separated by commas: the vector's before that of the words, and so on
+    /// for each query.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', requires = "fusion")]
+    pub(crate) weights: Vec<f64>,
+    /// The constant of --fusion rrf [default: 60].
+    #[arg(long, value_name = "K", requires = "fusion")]
+    pub(crate) fusion_k: Option<u32>,
+    /// Which lists have the first turns: the vectors' or those of words [default: vector].
+    #[arg(long, value_enum, value_name = "CHANNEL", requires = "lists")]
+    pub(crate) first_channel: Option<ChannelArg>,
     /// Compare with every vector rather than ask the graph.
     #[arg(long)]
     pub(crate) exact: bool,
     /// See every write acknowledged so far, whoever took it.
     #[arg(long)]
     pub(crate) refresh: bool,
+    /// See at least this write: the version that the API answered to it.
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) at_least: Option<String>,
     /// Answer though a shard does not, and say what is missing.
     #[arg(long)]
     pub(crate) partial: bool,
@@ -74,6 +106,12 @@ pub(crate) struct SearchArgs {
     /// Fields to return, separated by commas; all if left out.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) fields: Vec<String>,
+    /// Return the documents' vectors too; --json shows them.
+    #[arg(long, requires = "json")]
+    pub(crate) vectors: bool,
+    /// Cut returned strings to so many characters.
+    #[arg(long, value_name = "N")]
+    pub(crate) text_limit: Option<u32>,
     /// Print the whole answer as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -94,6 +132,25 @@ pub(crate) enum FusionArg {
     Relative,
     /// Scores mapped to 0..1 by mean and standard deviation, summed.
     Distribution,
+}
+
+/// Names of channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ChannelArg {
+    /// Lists by vectors.
+    Vector,
+    /// Lists by words.
+    Keyword,
+}
+
+impl ChannelArg {
+    /// The API's name for it.
+    pub(crate) fn channel(self) -> v1::Channel {
+        match self {
+            ChannelArg::Vector => v1::Channel::Vector,
+            ChannelArg::Keyword => v1::Channel::Keyword,
+        }
+    }
 }
 
 impl FusionArg {

@@ -7,27 +7,33 @@ use crate::output::{DocumentJson, Snippets, Table, count, plain};
 
 const SNIPPET_COLUMNS: usize = 80;
 
-/// Matches as a table. `mark` puts a sign before the key of some.
-pub(crate) fn render(
-    matches: &[v1::Match],
-    query: &str,
-    text_fields: &[String],
-    mark: &dyn Fn(&str) -> &'static str,
-) -> String {
+/// What matches are shown for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    /// The words of all queries.
+    pub(crate) query: &'a str,
+    /// Fields whose texts are shown rather than others.
+    pub(crate) text_fields: &'a [String],
+    /// How many queries were asked at once.
+    pub(crate) num_queries: u32,
+}
+
+/// Matches as a table. `mark` puts a sign before the key of some. Of several queries the ranks in each are shown, like 2/-/1.
+pub(crate) fn render(matches: &[v1::Match], shown: &Shown<'_>, mark: &dyn Fn(&str) -> &'static str) -> String {
     if matches.is_empty() {
         return "No matches.\n".to_owned();
     }
-    let snippets = Snippets::new(query, SNIPPET_COLUMNS);
+    let snippets = Snippets::new(shown.query, SNIPPET_COLUMNS);
     let mut table = Table::new(&["#rank", "key", "channel", "#vector", "#keyword", "#score", "text"]);
     for found in matches {
         table.row([
             found.rank.to_string(),
             format!("{}{}", mark(&found.key), found.key),
             channel_name(found.channel()).to_owned(),
-            rank_in(found, v1::Channel::Vector),
-            rank_in(found, v1::Channel::Keyword),
+            ranks_in(found, v1::Channel::Vector, shown.num_queries),
+            ranks_in(found, v1::Channel::Keyword, shown.num_queries),
             format!("{:.4}", found.score),
-            snippet(found, &snippets, text_fields),
+            snippet(found, &snippets, shown.text_fields),
         ]);
     }
     table.render(0)
@@ -97,9 +103,12 @@ fn channel_name(channel: v1::Channel) -> &'static str {
     }
 }
 
-fn rank_in(found: &v1::Match, channel: v1::Channel) -> String {
-    let place = found.places.iter().find(|place| place.channel() == channel);
-    place.map_or_else(|| "-".to_owned(), |place| place.rank.to_string())
+fn ranks_in(found: &v1::Match, channel: v1::Channel, num_queries: u32) -> String {
+    let rank = |query| {
+        let place = found.places.iter().find(|place| place.channel() == channel && place.query == query);
+        place.map_or_else(|| "-".to_owned(), |place| place.rank.to_string())
+    };
+    (0..num_queries).map(rank).collect::<Vec<_>>().join("/")
 }
 
 /// The piece of the document worth showing: for a match by keywords that of the first field that holds one, else that of
@@ -147,12 +156,16 @@ mod tests {
 
     #[test]
     fn a_row_shows_where_the_match_stands_in_each_channel() {
-        let table =
-            render(&[found("k", &[("a", "nothing of that, but long"), ("b", "a red apple")])], "apple", &[], &|_| "*");
+        let mut shown = Shown { query: "apple", text_fields: &[], num_queries: 1 };
+        let matches = [found("k", &[("a", "nothing of that, but long"), ("b", "a red apple")])];
+        let table = render(&matches, &shown, &|_| "*");
         assert_eq!(
             table,
             "rank  key  channel  vector  keyword   score  text\n   1  *k   keyword       -        3  0.5123  a red apple\n"
         );
+        shown.num_queries = 2;
+        let table = render(&matches, &shown, &|_| "");
+        assert!(table.contains("-/-      3/-"), "{table}");
     }
 
     #[test]
@@ -170,7 +183,10 @@ mod tests {
             warnings: vec!["no terms".into()],
             ..v1::SearchResponse::default()
         };
-        assert_eq!(render(&answer.matches, "", &[], &|_| ""), "No matches.\n");
+        assert_eq!(
+            render(&answer.matches, &Shown { query: "", text_fields: &[], num_queries: 1 }, &|_| ""),
+            "No matches.\n"
+        );
         assert_eq!(
             footer(&answer),
             "\nhas_more  no; last_page 9\ncoverage  shard 1 of 3 is missing from the vector channel: DEADLINE\nwarning   no terms\n"

@@ -13,7 +13,7 @@ use tonic::transport::Channel;
 use super::data::{self, DIMENSIONS, Record, RecordKind};
 use crate::args::ConnectionArgs;
 use crate::client;
-use crate::commands::render_matches;
+use crate::commands::{Shown, render_matches};
 use crate::failure::Failure;
 use crate::import::{BatchLimits, Batcher, Import, Item, Origin, Progress, Read, Rejects};
 use crate::output::{count, print, seconds};
@@ -136,7 +136,8 @@ async fn ask(channel: &Channel, connection: &ConnectionArgs, question: &Record) 
         let answer = answer.map_err(|status| client::failure(&status))?.into_inner();
         let span = started.elapsed();
         print(&format!("\nPage {page} of at most {} ({:.1} ms)\n", answer.last_page, span.as_secs_f64() * 1000.0))?;
-        print(&render_matches(&answer.matches, &question.text, &text_fields, &mark))?;
+        let shown = Shown { query: &question.text, text_fields: &text_fields, num_queries: 1 };
+        print(&render_matches(&answer.matches, &shown, &mark))?;
         snapshot = answer.snapshot;
     }
     Ok(())

@@ -10,6 +10,7 @@ use flate2::read::MultiGzDecoder;
 use tokio::sync::mpsc;
 use ulid::Ulid;
 
+use super::attributes::Attributes;
 use super::batch::{Item, Origin};
 use super::document::parse_document;
 use super::lines::{LineRead, read_line};
@@ -39,13 +40,18 @@ pub(crate) fn total_bytes(files: &[PathBuf]) -> Option<u64> {
         .sum()
 }
 
-/// Reads files one after the other; `-` is standard input.
-pub(crate) fn read(files: Vec<PathBuf>, keeps_raw: bool, read_ahead: usize) -> mpsc::Receiver<Read> {
+/// Reads files one after the other; `-` is standard input. `attributes` are those of the collection.
+pub(crate) fn read(
+    files: Vec<PathBuf>,
+    attributes: Attributes,
+    keeps_raw: bool,
+    read_ahead: usize,
+) -> mpsc::Receiver<Read> {
     let (sender, receiver) = mpsc::channel(read_ahead);
     tokio::task::spawn_blocking(move || {
         let bytes_read = Arc::new(AtomicU64::new(0));
         for path in &files {
-            match read_file(path, keeps_raw, &bytes_read, &sender) {
+            match read_file(path, &attributes, keeps_raw, &bytes_read, &sender) {
                 Ok(true) => {}
                 // Nobody listens any more.
                 Ok(false) => return,
@@ -63,6 +69,7 @@ pub(crate) fn read(files: Vec<PathBuf>, keeps_raw: bool, read_ahead: usize) -> m
 /// Whether somebody still listens.
 fn read_file(
     path: &Path,
+    attributes: &Attributes,
     keeps_raw: bool,
     bytes_read: &Arc<AtomicU64>,
     sender: &mpsc::Sender<Read>,
@@ -89,7 +96,11 @@ fn read_file(
                 if text.is_empty() {
                     continue;
                 }
-                match parse_document(text) {
+                let document = parse_document(text).and_then(|mut document| {
+                    attributes.apply(&mut document)?;
+                    Ok(document)
+                });
+                match document {
                     Err(reason) => reject(reason, text),
                     Ok(mut document) => {
                         let has_generated_key = document.key.is_empty();

@@ -11,7 +11,7 @@ async fn all(name: &str, bytes: &[u8]) -> Vec<Read> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    let mut reading = read(vec![path.clone(), path], true, 1);
+    let mut reading = read(vec![path.clone(), path], Attributes::default(), true, 1);
     let mut out = Vec::new();
     while let Some(read) = reading.recv().await {
         out.push(read);
@@ -62,7 +62,7 @@ async fn a_torn_file_fails_after_what_could_be_read() {
         matches!(reads.last(), Some(Read::Failed(failure)) if failure.to_string().contains("torn.gz")),
         "{reads:?}"
     );
-    let mut reading = read(vec![PathBuf::from("/nowhere/x.jsonl")], false, 1);
+    let mut reading = read(vec![PathBuf::from("/nowhere/x.jsonl")], Attributes::default(), false, 1);
     assert!(matches!(reading.recv().await, Some(Read::Failed(_))));
     assert!(reading.recv().await.is_none());
 }

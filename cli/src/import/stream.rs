@@ -281,7 +281,7 @@ fn stalled() -> Status {
 }
 
 /// How long to wait after so many tries without an acknowledgement.
-fn backoff(tries: u32) -> Duration {
+pub(super) fn backoff(tries: u32) -> Duration {
     FIRST_BACKOFF.saturating_mul(1 << tries.min(10)).min(MAX_BACKOFF)
 }
 

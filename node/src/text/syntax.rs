@@ -18,6 +18,8 @@ const MAX_BYTES: usize = 4_096;
 const MAX_NESTING: usize = 32;
 /// Most distinct terms.
 const MAX_TERMS: usize = 64;
+/// What quotes around several words ask for, and what can be had instead.
+const PHRASES: &str = "phrases of several words (+word +word finds both, in any order)";
 
 /// A text field that a query may name.
 pub struct SyntaxField<'a> {
@@ -202,7 +204,7 @@ impl Reader<'_> {
                 }
             }
             if is_quoted && places.len() > 1 {
-                return Err(SyntaxFault::Unsupported { what: "phrases of several words", piece: piece() });
+                return Err(SyntaxFault::Unsupported { what: PHRASES, piece: piece() });
             }
             if !places.is_empty() {
                 any.push(Formula::All(places.into_iter().map(|(_, here)| Formula::Any(here)).collect()));

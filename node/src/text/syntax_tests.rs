@@ -109,7 +109,9 @@ fn what_is_not_served_is_refused_by_name() {
         ("ab*", "wildcards"),
         ("\"a b\"*", "wildcards"),
         ("\"a b\"~2", "distances"),
-        ("t:\"a b\"", "phrases of several words"),
+        ("t:\"a b\"", PHRASES),
+        ("\"76.132\"", PHRASES),
+        ("t:'北京大学'", PHRASES),
     ] {
         let outcome = parsed(text, false);
         assert!(

@@ -69,6 +69,11 @@ impl ServerProcess {
         Client::connect_lazy(self.url())
     }
 
+    /// The number of its process. Panics where it does not run.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap_or_else(|| panic!("{} does not run", self.name)).id()
+    }
+
     pub fn is_running(&self) -> bool {
         self.child.is_some()
     }
