@@ -12,6 +12,7 @@ mod output;
 mod queries;
 mod roles;
 mod settings;
+mod telemetry;
 
 use std::process::ExitCode;
 

@@ -100,6 +100,8 @@ table! {
         cache: Cache = Cache::default(),
         /// The shards' log of writes.
         log: Log = Log::default(),
+        /// What the process tells of itself as numbers.
+        metrics: Metrics = Metrics::default(),
         /// What the process reports on stderr.
         logging: Logging = Logging::default(),
         /// What makes vectors of texts, each a table under its name.
@@ -223,6 +225,14 @@ table! {
 }
 
 table! {
+    /// What the process tells of itself as numbers, at the path /metrics as Prometheus reads it.
+    Metrics {
+        /// Address and port (HTTP) of it; empty: nothing is recorded. Whoever reaches it may read names of collections.
+        listen: String = String::new(),
+    }
+}
+
+table! {
     /// What the process reports on stderr.
     Logging {
         /// error, warn, info, debug, trace, or directives such as "info,antiphon_node=debug".
@@ -241,6 +251,7 @@ pub(crate) const TABLES: &[(&str, &[&str], &[Key])] = &[
     ("views", Views::ABOUT, Views::KEYS),
     ("cache", Cache::ABOUT, Cache::KEYS),
     ("log", Log::ABOUT, Log::KEYS),
+    ("metrics", Metrics::ABOUT, Metrics::KEYS),
     ("logging", Logging::ABOUT, Logging::KEYS),
 ];
 

@@ -11,6 +11,7 @@ pub mod cache;
 mod cluster;
 pub mod config;
 pub mod error;
+mod gauges;
 pub mod graph;
 pub mod mapped;
 mod node;

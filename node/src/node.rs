@@ -8,7 +8,7 @@ use std::time::Duration;
 use antiphon_membership::{Membership, Phase, Secret, ShardKey};
 use antiphon_proto::internal::ShardRef;
 use antiphon_proto::store::{Catalog, CollectionEntry};
-use antiphon_store::{CatalogStore, CollectionUid, ShardId, Store};
+use antiphon_store::{CatalogStore, CollectionUid, ShardId, Store, VersionedCatalog};
 use futures::future::BoxFuture;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::JoinHandle;
@@ -135,6 +135,11 @@ impl Node {
     /// The settings.
     pub fn config(&self) -> &Arc<NodeConfig> {
         &self.config
+    }
+
+    /// The catalog as last seen.
+    pub(crate) fn cached_catalog(&self) -> Arc<VersionedCatalog> {
+        self.catalog.cached()
     }
 
     /// What the disk is used for.

@@ -13,7 +13,7 @@ use tonic_health::server::HealthReporter;
 use super::embedders::start_embedders;
 use super::joining::{self, Joined};
 use super::listen::Port;
-use super::{coordinator_config, open_store};
+use super::{coordinator_config, metrics, open_store};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -21,6 +21,7 @@ use crate::settings::Settings;
 pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
     let port = Port::bind(settings.listen).await?;
     let store = open_store(&settings.store).await?;
+    let _metrics = metrics(&settings, None).await?;
     let embedders = start_embedders(&settings).await?;
     let joined = joining::join(&settings, Role::Coordinator, port.address()).await?;
     let cluster = match &joined {

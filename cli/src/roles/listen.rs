@@ -11,6 +11,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 use crate::failure::Failure;
+use crate::telemetry::RpcLayer;
 
 /// How long calls under way may take to end once the server stops.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -53,6 +54,7 @@ impl Port {
             .http2_keepalive_interval(Some(Duration::from_secs(30)))
             .initial_stream_window_size(4 << 20)
             .initial_connection_window_size(16 << 20)
+            .layer(RpcLayer)
             .layer(StatusLayer)
             .add_routes(routes)
             .serve_with_incoming_shutdown(incoming, async {

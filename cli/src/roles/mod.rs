@@ -11,17 +11,19 @@ pub(crate) use coordinator::coordinator;
 pub(crate) use node::node;
 pub(crate) use serve::serve;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use antiphon_coordinator::CoordinatorConfig;
 use antiphon_coordinator::embed::Embedders;
 use antiphon_coordinator::page::PageLaw;
-use antiphon_node::NodeConfig;
 use antiphon_node::config::{CacheConfig, MergingConfig, SealingConfig};
+use antiphon_node::{Node, NodeConfig};
 use antiphon_store::Store;
 
 use crate::failure::Failure;
 use crate::settings::Settings;
+use crate::telemetry::Endpoint;
 
 fn node_config(settings: &Settings) -> NodeConfig {
     let defaults = NodeConfig::default();
@@ -68,6 +70,12 @@ fn coordinator_config(settings: &Settings, embedders: Embedders) -> CoordinatorC
         embedders,
         ..CoordinatorConfig::default()
     }
+}
+
+/// Serves metrics, where the settings say so.
+async fn metrics(settings: &Settings, node: Option<&Arc<Node>>) -> Result<Option<Endpoint>, Failure> {
+    // Checked with all settings.
+    Endpoint::start(settings.metrics.listen.parse().ok(), node.cloned()).await
 }
 
 async fn open_store(url: &str) -> Result<Store, Failure> {

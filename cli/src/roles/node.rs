@@ -12,7 +12,7 @@ use tonic::service::interceptor::InterceptedService;
 use super::coordinator::Health;
 use super::joining::{self, Joined, MembersOnly};
 use super::listen::Port;
-use super::{node_config, open_store};
+use super::{metrics, node_config, open_store};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -26,6 +26,7 @@ pub(crate) async fn node(settings: Settings) -> Result<(), Failure> {
     let node = Node::start(node_config(&settings), store)
         .await
         .map_err(|error| Failure::of("the node cannot start", &error))?;
+    let _metrics = metrics(&settings, Some(&node)).await?;
     let joined = joining::join(&settings, Role::Node, port.address()).await?;
     let secret = match &joined {
         Some(joined) => Some(joined.secret.clone()),

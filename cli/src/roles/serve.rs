@@ -12,7 +12,7 @@ use super::embedders::start_embedders;
 use super::joining::{self, Joined};
 use super::listen::Port;
 use super::node::node_service;
-use super::{coordinator_config, node_config, open_store};
+use super::{coordinator_config, metrics, node_config, open_store};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -24,6 +24,7 @@ pub(crate) async fn serve(settings: Settings) -> Result<(), Failure> {
     let node = Node::start(node_config(&settings), store.clone())
         .await
         .map_err(|error| Failure::of("the node cannot start", &error))?;
+    let _metrics = metrics(&settings, Some(&node)).await?;
     let client = NodeClient::Local(Arc::new(NodeServer::new(Arc::clone(&node))));
     let joined = joining::join(&settings, Role::Serve, port.address()).await?;
     let cluster = match &joined {

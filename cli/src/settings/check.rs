@@ -85,6 +85,9 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
     for node in &settings.nodes {
         rules.url("nodes", node, &["http"]);
     }
+    let metrics = &settings.metrics.listen;
+    let is_address = metrics.is_empty() || metrics.parse::<std::net::SocketAddr>().is_ok();
+    rules.hold("metrics.listen", metrics, is_address, "must be an IP address and a port, as 127.0.0.1:7702");
     check_cluster(settings, &mut rules);
     if role == Role::Coordinator && settings.nodes.is_empty() && settings.cluster.gossip_listen.is_empty() {
         rules.missing("nodes", "must name at least one node for this role, unless cluster.gossip_listen is set");

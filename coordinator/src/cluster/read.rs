@@ -117,6 +117,7 @@ impl Cluster {
                     if BUDGET.spend()
                         && let Some(node) = next.next()
                     {
+                        metrics::counter!("antiphon_hedged_reads_total").increment(1);
                         waiting.push((Arc::clone(&node), Instant::now()));
                         running.push(asked(node, ask));
                     }
@@ -141,6 +142,7 @@ impl Cluster {
             if running.is_empty() {
                 match next.next() {
                     Some(node) => {
+                        metrics::counter!("antiphon_retried_reads_total").increment(1);
                         waiting.push((Arc::clone(&node), Instant::now()));
                         running.push(asked(node, ask));
                     }

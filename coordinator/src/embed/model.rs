@@ -1,8 +1,10 @@
 //! A named model: an embedder with its prefixes and bounds, whose answers are checked.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use antiphon_proto::deadline::Deadline;
+use metrics::histogram;
 
 use super::{EmbedError, Embedder, Purpose};
 
@@ -47,7 +49,12 @@ impl Model {
             return Ok(vectors);
         }
         let sent = wanted.iter().map(|index| format!("{prefix}{}", head(texts[*index], self.max_text_chars))).collect();
-        let got = self.embedder.embed(sent, purpose, deadline).await?;
+        let began = Instant::now();
+        let got = self.embedder.embed(sent, purpose, deadline).await;
+        let outcome = if got.is_ok() { "done" } else { "failed" };
+        histogram!("antiphon_embed_seconds", "embedder" => self.name.clone(), "outcome" => outcome)
+            .record(began.elapsed());
+        let got = got?;
         if got.len() != wanted.len() {
             return Err(EmbedError::Answer(format!("{} vectors for {} texts", got.len(), wanted.len())));
         }

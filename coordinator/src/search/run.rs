@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
@@ -28,7 +29,9 @@ pub async fn run(
     deadline: Deadline,
     max_response_bytes: usize,
 ) -> Result<SearchResponse, ApiError> {
+    let began = Instant::now();
     let gathered = gather(cluster, &request, deadline).await?;
+    record_phase("gather", began);
     let several = request.lists.iter().any(|list| list.query > 0);
     for ((list, num_terms), is_cut) in request.lists.iter().zip(&gathered.num_terms).zip(&gathered.is_cut) {
         let ListKind::Keyword(query) = &list.kind else { continue };
@@ -40,6 +43,7 @@ pub async fn run(
             request.warnings.push(format!("only the first {MAX_TERMS} terms of the query text were searched for"));
         }
     }
+    let began = Instant::now();
     let mut lists: Vec<Vec<Hit>> =
         gathered.lists.into_iter().map(|shards| merge(shards, request.collection.key_rule, request.window)).collect();
     if let (Some(least), Method::Turns(_)) = (request.min_score, &request.method) {
@@ -47,8 +51,14 @@ pub async fn run(
         lists.iter_mut().for_each(|list| list.retain(|hit| hit.score >= least));
     }
     let (ranked, has_more) = rank(&request, &lists)?;
+    record_phase("merge", began);
+    let began = Instant::now();
     let mut failures = gathered.failures;
     let mut documents = fetch(cluster, &request, &ranked, &gathered.views, &mut failures, deadline).await?;
+    record_phase("fetch", began);
+    if !failures.is_empty() {
+        metrics::counter!("antiphon_partial_answers_total").increment(1);
+    }
     let first_rank = request.cut.start() as u32 + 1;
     let matches = ranked
         .into_iter()
@@ -81,6 +91,11 @@ pub async fn run(
     };
     check_size(response.encoded_len(), max_response_bytes)?;
     Ok(response)
+}
+
+/// Notes how long a phase of a search took.
+fn record_phase(phase: &'static str, began: Instant) {
+    metrics::histogram!("antiphon_search_phase_seconds", "phase" => phase).record(began.elapsed());
 }
 
 /// Refuses an answer that clients could not take.

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use tokio::sync::oneshot;
@@ -67,6 +67,11 @@ impl SearchPool {
         self.threads
     }
 
+    /// Jobs that run or wait.
+    pub fn jobs(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// Runs a job on one of the threads, when it is its turn.
     ///
     /// # Errors
@@ -79,13 +84,16 @@ impl SearchPool {
     ) -> Result<T, NodeError> {
         let left = stop.deadline().left();
         let Some(place) = Place::take(&self.taken, self.max_taken) else {
+            metrics::counter!("antiphon_search_refused_total").increment(1);
             return Err(NodeError::Overloaded {
                 what: format!("{} searches run or wait already", self.max_taken),
                 retry_after: Duration::from_millis(100),
             });
         };
         let (answer, answered) = oneshot::channel();
+        let came = Instant::now();
         let work = move || {
+            metrics::histogram!("antiphon_search_wait_seconds").record(came.elapsed());
             // A job whose caller went, or whose turn comes too late, costs nothing.
             let run = || if stop.is_set() { Err(stop.error()) } else { job(&stop) };
             let panicked = |_| Err(NodeError::Internal("a search job panicked".into()));

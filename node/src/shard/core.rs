@@ -99,6 +99,7 @@ impl Core {
 
     /// Applies groups to the published view, folds, and publishes. Returns each group's number of deleted keys.
     pub(super) async fn apply(&self, mutation: &mut Mutation, groups: Vec<OpGroup>) -> Result<Vec<u64>, NodeError> {
+        let began = Instant::now();
         let (view, schema, threads, frozen) = (self.current(), Arc::clone(&self.schema), self.threads, mutation.frozen);
         let work = tokio::task::spawn_blocking(move || {
             let Applied { view, num_deleted } = apply(&view, &schema, groups, threads)?;
@@ -106,6 +107,7 @@ impl Core {
         });
         let (view, num_deleted) = work.await.map_err(|error| NodeError::Internal(error.to_string()))??;
         self.publish(mutation, view);
+        metrics::histogram!("antiphon_apply_seconds").record(began.elapsed());
         Ok(num_deleted)
     }
 

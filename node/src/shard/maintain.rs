@@ -124,6 +124,12 @@ pub(super) async fn maintain(core: Arc<Core>) {
     }
 }
 
+/// Notes how long a piece of background work took.
+pub(super) fn record_task(task: &'static str, began: Instant, is_done: bool) {
+    let outcome = if is_done { "done" } else { "failed" };
+    metrics::histogram!("antiphon_background_seconds", "task" => task, "outcome" => outcome).record(began.elapsed());
+}
+
 impl Core {
     /// Notes what an owner that went may have left.
     async fn take_over_garbage(&self) {

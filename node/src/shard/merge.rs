@@ -1,10 +1,12 @@
 //! Merging: several sealed segments become one, without their dead rows.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use roaring::RoaringBitmap;
 
 use super::core::{Committed, Core, Mutation};
+use super::maintain::record_task;
 use super::manifest_entry::entry_of;
 use super::merge_policy::{SegmentSize, choose_merge};
 use super::seal::Built;
@@ -32,6 +34,13 @@ impl Core {
 
     /// Merges segments. Writes and sealing go on meanwhile.
     pub(super) async fn merge(&self, chosen: Vec<Arc<SegmentView>>) -> Result<(), NodeError> {
+        let began = Instant::now();
+        let outcome = self.merge_chosen(chosen).await;
+        record_task("merge", began, outcome.is_ok());
+        outcome
+    }
+
+    async fn merge_chosen(&self, chosen: Vec<Arc<SegmentView>>) -> Result<(), NodeError> {
         let sources = chosen.iter().map(|view| (Arc::clone(view.segment()), Arc::clone(view.dead()))).collect();
         let built = self.build(sources).await?;
         let id = built.as_ref().map(|built| built.id.clone());

@@ -1,11 +1,13 @@
 //! Sealing: the live part becomes a segment in the store, and the log before it garbage.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use antiphon_store::SegmentId;
 use roaring::RoaringBitmap;
 
 use super::core::{Committed, Core, Mutation};
+use super::maintain::record_task;
 use super::manifest_entry::entry_of;
 use super::segment_files::LandError;
 use crate::cache::BuildRoom;
@@ -66,7 +68,9 @@ impl Core {
             mutation.frozen = part.num_segments;
             (view, part)
         };
+        let began = Instant::now();
         let outcome = self.seal_part(&base, part).await;
+        record_task("seal", began, outcome.is_ok());
         if outcome.is_err() {
             self.mutation.lock().await.frozen = 0;
         }

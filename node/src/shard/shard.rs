@@ -299,6 +299,16 @@ impl Shard {
         }
     }
 
+    /// Whether this node seals, merges and collects the shard's garbage.
+    pub fn is_owner(&self) -> bool {
+        self.core.is_owner.load(Ordering::Relaxed)
+    }
+
+    /// How many views are kept for snapshots.
+    pub fn num_kept_views(&self) -> usize {
+        self.core.views.len()
+    }
+
     /// Where this node's writes are told.
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.core.outbox

@@ -70,12 +70,15 @@ impl Core {
         }
         mutation.last_write = Instant::now();
         let entry = LogEntry { nonce: Log::new_nonce(), ops, schema_version: self.schema.version };
+        let began = Instant::now();
         let appended = match self.align(mutation).await {
             Ok(()) => self.append(mutation, &entry).await,
             Err(error) => Err(error),
         };
         let outcome = match appended {
             Ok(seq) => {
+                metrics::histogram!("antiphon_append_seconds").record(began.elapsed());
+                metrics::counter!("antiphon_written_operations_total").increment(entry.ops.len() as u64);
                 self.outbox.entry(seq.0, &entry, self.current().manifest_version);
                 self.apply(mutation, split(seq, entry.ops, &lens)).await.map(|deleted| (seq, deleted))
             }

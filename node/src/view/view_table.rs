@@ -55,6 +55,16 @@ impl ViewTable {
         Arc::clone(view)
     }
 
+    /// How many are kept.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Lets go of one.
     pub fn forget(&self, name: &ViewName) {
         self.lock().remove(&(name.seq, name.manifest_version));
