@@ -30,6 +30,8 @@ use crate::view::{RowAddress, View, wire_metric};
 const MAX_ITEMS: usize = 20_000;
 /// Most bytes of documents in one answer.
 const MAX_ANSWER_BYTES: usize = 128 << 20;
+/// How often a write tries again where the shard is closed between its being found and the write's being queued.
+const CLOSED_TRIES: usize = 3;
 /// Most matches of one window.
 const MAX_WINDOW: u32 = 100_000;
 
@@ -302,11 +304,20 @@ impl NodeService for NodeServer {
 
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
         let deadline = self.deadline(&request);
-        let request = request.into_inner();
-        let shard = self.shard(request.shard.clone(), deadline).await?;
-        check_write(&request, shard.schema())?;
-        let done = shard.write(request.ops, deadline).await?;
-        Ok(Response::new(WriteResponse { seq: done.seq, num_deleted: done.num_deleted }))
+        let mut request = request.into_inner();
+        let mut more_tries = CLOSED_TRIES;
+        loop {
+            let shard = self.shard(request.shard.clone(), deadline).await?;
+            check_write(&request, shard.schema())?;
+            match shard.write(&mut request.ops, deadline).await {
+                Ok(done) => {
+                    return Ok(Response::new(WriteResponse { seq: done.seq, num_deleted: done.num_deleted }));
+                }
+                // It was closed meanwhile, to be opened with a newer schema. A node that stops opens no shard.
+                Err(NodeError::ShuttingDown) if more_tries > 0 => more_tries -= 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     async fn push_entries(

@@ -128,7 +128,7 @@ async fn open(store: &Store, num_attributes: usize) -> Shard {
 async fn take(shard: &Shard, step: &Step, model: &mut Model) {
     let key = |key: &u8| format!("d{key}");
     let op = |op| LogOp { op: Some(op) };
-    let ops = match step {
+    let mut ops = match step {
         Step::Write(documents) => {
             model.extend(documents.iter().copied());
             let upsert = |(number_of_key, held): &(u8, Held)| {
@@ -146,7 +146,7 @@ async fn take(shard: &Shard, step: &Step, model: &mut Model) {
         Step::Merge => return shard.core.merge(shard.current().sealed.clone()).await.unwrap(),
         Step::Reopen { .. } => return,
     };
-    shard.write(ops, Deadline::after(Duration::from_secs(20))).await.unwrap();
+    shard.write(&mut ops, Deadline::after(Duration::from_secs(20))).await.unwrap();
 }
 
 /// Asks a filter twice, and compares with the model.

@@ -67,7 +67,7 @@ struct Queued<'s> {
 impl<'s> Queued<'s> {
     /// Counts `bytes`; none where that would pass `most`. A single write always fits into an empty queue.
     fn admit(total: &'s AtomicU64, bytes: u64, most: u64) -> Option<Self> {
-        let before = total.fetch_add(bytes, Ordering::Relaxed);
+        let before = total.fetch_add(bytes, Ordering::SeqCst);
         let queued = Self { total, bytes };
         (before == 0 || before.saturating_add(bytes) <= most).then_some(queued)
     }
@@ -75,7 +75,7 @@ impl<'s> Queued<'s> {
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.total.fetch_sub(self.bytes, Ordering::SeqCst);
     }
 }
 
@@ -143,15 +143,14 @@ impl Shard {
         &self.core.schema
     }
 
-    /// Writes operations as one: all or nothing. Returns once they are durable and visible.
+    /// Writes operations as one: all or nothing. Returns once they are durable and visible. They are taken when they queue:
+    /// where they are left, nothing was written.
     ///
     /// # Errors
-    /// [`NodeError::Overloaded`] where too much is unsealed or waiting; nothing was written. [`NodeError::Deadline`] and
-    /// [`NodeError::StoreUnavailable`]: the write may or may not have happened.
-    pub async fn write(&self, ops: Vec<LogOp>, deadline: Deadline) -> Result<WriteDone, NodeError> {
-        if self.stopping.load(Ordering::Relaxed) {
-            return Err(NodeError::ShuttingDown);
-        }
+    /// [`NodeError::Overloaded`] where too much is unsealed or waiting and [`NodeError::ShuttingDown`] where the shard is
+    /// closed; nothing was written. [`NodeError::Deadline`] and [`NodeError::StoreUnavailable`]: the write may or may not have
+    /// happened.
+    pub async fn write(&self, ops: &mut Vec<LogOp>, deadline: Deadline) -> Result<WriteDone, NodeError> {
         let config = &self.core.config;
         let view = self.core.current();
         let overloaded = |what: String, retry_ms: u64| {
@@ -164,14 +163,19 @@ impl Shard {
         let Some(_queued) = Queued::admit(&self.queued_bytes, bytes, config.write_queue_bytes) else {
             return overloaded(format!("{} bytes of writes wait already", config.write_queue_bytes), 200);
         };
-        let (reply, done) = oneshot::channel();
-        match self.writes.try_send(PendingWrite { ops, reply }) {
-            Ok(()) => {}
-            Err(mpsc::error::TrySendError::Full(_)) => {
+        // Looked at behind the count: whoever closes the shard either sees this write in it or is seen here.
+        if self.stopping.load(Ordering::SeqCst) {
+            return Err(NodeError::ShuttingDown);
+        }
+        let place = match self.writes.try_reserve() {
+            Ok(place) => place,
+            Err(mpsc::error::TrySendError::Full(())) => {
                 return overloaded(format!("{} writes wait already", config.write_queue), 200);
             }
-            Err(mpsc::error::TrySendError::Closed(_)) => return Err(NodeError::ShuttingDown),
-        }
+            Err(mpsc::error::TrySendError::Closed(())) => return Err(NodeError::ShuttingDown),
+        };
+        let (reply, done) = oneshot::channel();
+        place.send(PendingWrite { ops: std::mem::take(ops), reply });
         match tokio::time::timeout(deadline.left(), done).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(NodeError::StoreUnavailable(
@@ -314,10 +318,11 @@ impl Shard {
         &self.core.outbox
     }
 
-    /// Waits until no write waits any more, for a while at most.
+    /// Takes no more writes, and waits until none waits any more, for a while at most.
     pub async fn drain(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
         let began = Instant::now();
-        while self.queued_bytes.load(Ordering::Relaxed) > 0 && began.elapsed() < DRAIN_PATIENCE {
+        while self.queued_bytes.load(Ordering::SeqCst) > 0 && began.elapsed() < DRAIN_PATIENCE {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -325,7 +330,7 @@ impl Shard {
     /// Stops taking writes, finishes the group under way, and ends the background work: what is returned from writes nothing
     /// to the store any more. Nothing is sealed: the log has it.
     pub async fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopping.store(true, Ordering::SeqCst);
         self.core.stop();
         // Behind the lock no group is half written.
         drop(self.core.mutation.lock().await);

@@ -52,7 +52,7 @@ fn soon() -> Deadline {
 async fn write(shard: &Shard, key: &str) -> u64 {
     let document = Document { key: key.into(), ..Document::default() };
     let op = LogOp { op: Some(Op::Upsert(document)) };
-    shard.write(vec![op], soon()).await.unwrap().seq
+    shard.write(&mut vec![op], soon()).await.unwrap().seq
 }
 
 fn has(view: &View, keys: &[&str]) -> bool {
@@ -135,7 +135,7 @@ async fn sealing_the_oldest_part_loses_nothing_of_the_rest() {
         write(&shard, key).await;
     }
     let delete = LogOp { op: Some(Op::DeleteKey("a".into())) };
-    shard.write(vec![delete], soon()).await.unwrap();
+    shard.write(&mut vec![delete], soon()).await.unwrap();
     write(&shard, "b").await;
     let view = shard.current();
     let sizes: Vec<u32> = view.live.iter().map(|segment| segment.segment().num_rows()).collect();
