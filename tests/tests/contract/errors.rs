@@ -1,6 +1,6 @@
 //! Each row of the contract's error table that a request alone can bring about: code, reason, field, what to do.
 //!
-//! Not for what the servers' state brings about: see contract_failures.rs.
+//! Not for what the servers' state brings about: see failures.rs.
 
 #![allow(clippy::unwrap_used)]
 

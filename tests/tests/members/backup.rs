@@ -3,10 +3,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../store/tests/conformance/s3.rs"]
-#[allow(dead_code, unreachable_pub, clippy::print_stdout)]
-mod s3;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +79,7 @@ async fn a_restored_collection_answers_as_the_original() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_collection_answers_as_the_original_in_s3() {
-    let Some(bucket) = s3::Bucket::start() else { return };
+    let Some(bucket) = crate::s3::Bucket::start() else { return };
     round_trip(bucket.store("backed-up"), bucket.store("backups-of-it")).await;
 }
 

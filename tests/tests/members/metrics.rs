@@ -117,7 +117,7 @@ async fn the_document_names_each_metric() {
     let sealed = || async { get(port, "/metrics").await.contains("task=\"seal\"") };
     wait_until(Duration::from_secs(30), sealed).await;
     let told = names_in(&get(port, "/metrics").await);
-    let document = include_str!("../../docs/metrics.md");
+    let document = include_str!("../../../docs/metrics.md");
     let rows = document.lines().filter_map(|line| line.strip_prefix("| `"));
     let mut described: BTreeSet<String> = rows.map(|row| row.split('`').next().unwrap().to_owned()).collect();
     for name in OF_OTHERS {

@@ -2,17 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../store/tests/conformance/s3.rs"]
-#[allow(dead_code, unreachable_pub, clippy::print_stdout)]
-mod s3;
-
 use antiphon_proto::v1::Metric;
 use antiphon_tests::local::LocalBuilder;
 use antiphon_tests::sample::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn segments_and_log_survive_the_nodes_in_s3() {
-    let Some(bucket) = s3::Bucket::start() else { return };
+    let Some(bucket) = crate::s3::Bucket::start() else { return };
     let store = bucket.store("engine");
     let server = LocalBuilder::new().store(store.clone()).small_segments(40).start().await;
     let client = &server.client;
