@@ -78,8 +78,9 @@ class Cluster:
         self.processes.append(subprocess.Popen(command, stdout=log, stderr=log))
 
     def antiphon(self, *command):
-        command = [self.args.bin / "antiphon", *command, "--address", self.address]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        environment = {**os.environ, "ANTIPHON_ADDRESS": self.address}
+        command = [self.args.bin / "antiphon", *command]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
 
     def wait(self, num_nodes):
         """Until every node serves every shard, and nothing is wrong."""

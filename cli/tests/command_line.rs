@@ -29,6 +29,16 @@ fn help_has_examples() {
 }
 
 #[test]
+fn the_server_can_be_named_behind_a_subcommand() {
+    for command in [&["collection", "list"][..], &["alias", "list"], &["status"]] {
+        let arguments = [command, &["--address", "127.0.0.1:1"]].concat();
+        let output = antiphon(&arguments, &[]);
+        assert_eq!(output.status.code(), Some(1), "{command:?}");
+        assert!(stderr(&output).contains("no server answers at 127.0.0.1:1"), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn print_config_shows_where_each_setting_can_come_from() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("antiphon.toml");

@@ -1,3 +1,4 @@
+//! Members that find each other, tell of each other and go.
 #![allow(clippy::unwrap_used)]
 
 use std::net::Ipv4Addr;

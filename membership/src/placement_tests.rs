@@ -1,3 +1,4 @@
+//! Ranks of members for shards: pure, spread over zones, and moved as little as can be.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};

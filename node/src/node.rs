@@ -26,7 +26,21 @@ const CATALOG_INTERVAL: Duration = Duration::from_secs(2);
 /// Shards opened at once at start.
 const OPEN_AT_ONCE: usize = 4;
 
-type Slot = Arc<OnceCell<Arc<Shard>>>;
+/// A shard that is open, or that whoever asks for it first opens.
+#[derive(Default)]
+struct Slot {
+    open: OnceCell<Arc<Shard>>,
+    /// The same shard under an older schema. It finishes what it took before this one is opened, for it cannot write behind a
+    /// newer one.
+    former: Option<Arc<Shard>>,
+}
+
+impl Slot {
+    /// What is to be closed where the slot is given up.
+    fn newest(&self) -> Option<&Arc<Shard>> {
+        self.open.get().or(self.former.as_ref())
+    }
+}
 
 /// A node. Stops with [`Node::stop`].
 pub struct Node {
@@ -35,7 +49,7 @@ pub struct Node {
     context: ShardContext,
     pool: Arc<SearchPool>,
     filters: Arc<FilterCache>,
-    slots: Mutex<HashMap<(String, u32), Slot>>,
+    slots: Mutex<HashMap<(String, u32), Arc<Slot>>>,
     background: Mutex<Vec<JoinHandle<()>>>,
     membership: OnceCell<Arc<Membership>>,
     stopping: AtomicBool,
@@ -114,19 +128,19 @@ impl Node {
     /// The shards that are open.
     pub(crate) async fn open_shards(&self) -> BTreeMap<ShardKey, Arc<Shard>> {
         let slots = self.slots.lock().await;
-        slots.iter().filter_map(|(key, slot)| Some((key.clone(), Arc::clone(slot.get()?)))).collect()
+        slots.iter().filter_map(|(key, slot)| Some((key.clone(), Arc::clone(slot.open.get()?)))).collect()
     }
 
     /// A shard that is open.
     pub(crate) async fn find_open(&self, shard: &ShardRef) -> Option<Arc<Shard>> {
         let key = (shard.collection_uid.clone(), shard.shard);
-        self.slots.lock().await.get(&key).and_then(|slot| slot.get()).cloned()
+        self.slots.lock().await.get(&key).and_then(|slot| slot.open.get()).cloned()
     }
 
     /// Closes a shard. Who asks for it opens it anew.
     pub(crate) async fn close(&self, key: &ShardKey) {
         let slot = self.slots.lock().await.remove(key);
-        if let Some(shard) = slot.as_ref().and_then(|slot| slot.get()) {
+        if let Some(shard) = slot.as_ref().and_then(|slot| slot.newest()) {
             shard.drain().await;
             shard.stop().await;
         }
@@ -197,7 +211,7 @@ impl Node {
         }
         let key = (shard.collection_uid.clone(), shard.shard);
         let slot = Arc::clone(self.slots.lock().await.entry(key).or_default());
-        if let Some(open) = slot.get() {
+        if let Some(open) = slot.open.get() {
             return match open.is_behind(shard.schema_version) {
                 false => Ok(Arc::clone(open)),
                 true => self.reopen(shard, &slot, Arc::clone(open)).await,
@@ -206,7 +220,7 @@ impl Node {
         // On its own task: opening goes on though the caller's deadline passes, so that a later call finds it done.
         let (node, shard) = (Arc::clone(self), shard.clone());
         let opening = tokio::spawn(async move {
-            let opened = slot.get_or_try_init(|| node.open(&shard)).await.cloned();
+            let opened = slot.open.get_or_try_init(|| node.open(&shard, slot.former.as_deref())).await.cloned();
             if let Err(NodeError::UnknownShard { .. }) = &opened {
                 node.slots.lock().await.remove(&(shard.collection_uid.clone(), shard.shard));
             }
@@ -215,12 +229,11 @@ impl Node {
         opening.await.map_err(|error| NodeError::Internal(error.to_string()))?
     }
 
-    /// Opens a shard anew where the catalog has a newer schema than it was opened with. The same shard may be open twice
-    /// for a moment, which is no harm: two owners are slow, not wrong.
+    /// Opens a shard anew where the catalog has a newer schema than it was opened with.
     async fn reopen(
         self: &Arc<Self>,
         shard: &ShardRef,
-        slot: &Slot,
+        slot: &Arc<Slot>,
         open: Arc<Shard>,
     ) -> Result<Arc<Shard>, NodeError> {
         let uid = &shard.collection_uid;
@@ -237,21 +250,18 @@ impl Node {
         let mut slots = self.slots.lock().await;
         let key = (uid.clone(), shard.shard);
         if slots.get(&key).is_some_and(|held| Arc::ptr_eq(held, slot)) {
-            slots.remove(&key);
+            // Nobody finds it any more; who has it finishes.
+            slots.insert(key, Arc::new(Slot { former: Some(open), ..Slot::default() }));
         }
         drop(slots);
-        // On its own task: it goes on though the caller does not wait.
-        let (node, shard) = (Arc::clone(self), shard.clone());
-        let reopening = tokio::spawn(async move {
-            // Nobody finds it any more; who has it finishes.
-            open.drain().await;
-            open.stop().await;
-            shard_of(node, shard).await
-        });
-        reopening.await.map_err(|error| NodeError::Internal(error.to_string()))?
+        shard_of(Arc::clone(self), shard.clone()).await
     }
 
-    async fn open(&self, shard: &ShardRef) -> Result<Arc<Shard>, NodeError> {
+    async fn open(&self, shard: &ShardRef, former: Option<&Shard>) -> Result<Arc<Shard>, NodeError> {
+        if let Some(former) = former {
+            former.drain().await;
+            former.stop().await;
+        }
         let unknown = || NodeError::UnknownShard { uid: shard.collection_uid.clone(), shard: shard.shard };
         // The newest, for the shard's data may be of a schema that is newer than the cached one.
         let entry = find(&self.catalog.refresh().await?.catalog, &shard.collection_uid).cloned().ok_or_else(unknown)?;
@@ -271,12 +281,12 @@ impl Node {
         let exists = |uid: &str| {
             catalog.catalog.collections.iter().filter_map(|entry| entry.collection.as_ref()).any(|c| c.uid == uid)
         };
-        let gone: Vec<Slot> = {
+        let gone: Vec<Arc<Slot>> = {
             let mut slots = self.slots.lock().await;
             let keys: Vec<_> = slots.keys().filter(|(uid, _)| !exists(uid)).cloned().collect();
             keys.iter().filter_map(|key| slots.remove(key)).collect()
         };
-        for shard in gone.iter().filter_map(|slot| slot.get()) {
+        for shard in gone.iter().filter_map(|slot| slot.newest()) {
             shard.stop().await;
         }
         // Not merely what the catalog does not name: a catalog that was lost must not take the data along.
@@ -294,8 +304,8 @@ impl Node {
     pub async fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.background.lock().await.drain(..).for_each(|task| task.abort());
-        let slots: Vec<Slot> = self.slots.lock().await.drain().map(|(_, slot)| slot).collect();
-        for shard in slots.iter().filter_map(|slot| slot.get()) {
+        let slots: Vec<Arc<Slot>> = self.slots.lock().await.drain().map(|(_, slot)| slot).collect();
+        for shard in slots.iter().filter_map(|slot| slot.newest()) {
             shard.stop().await;
         }
     }

@@ -313,7 +313,8 @@ impl NodeService for NodeServer {
                 Ok(done) => {
                     return Ok(Response::new(WriteResponse { seq: done.seq, num_deleted: done.num_deleted }));
                 }
-                // It was closed meanwhile, to be opened with a newer schema. A node that stops opens no shard.
+                // It was closed meanwhile, as when it is opened with a newer schema, and took nothing. A node that stops
+                // opens no shard.
                 Err(NodeError::ShuttingDown) if more_tries > 0 => more_tries -= 1,
                 Err(error) => return Err(error.into()),
             }

@@ -8,6 +8,7 @@ pub(crate) struct ConnectionArgs {
     /// The server.
     #[arg(
         long,
+        global = true,
         value_name = "URL",
         env = "ANTIPHON_ADDRESS",
         default_value = "http://127.0.0.1:7700",
@@ -17,6 +18,7 @@ pub(crate) struct ConnectionArgs {
     /// How long to wait for an answer, in seconds.
     #[arg(
         long = "timeout",
+        global = true,
         value_name = "SECONDS",
         default_value_t = 30,
         value_parser = clap::value_parser!(u64).range(1..=86_400),

@@ -67,6 +67,44 @@ fn failing_store() -> (Store, FailingStore) {
     (store.with_limits(Limits { patience: Duration::ZERO, ..Limits::default() }), failing.unwrap())
 }
 
+/// Writers beside a closing: each write is either acknowledged, and found again, or left with its caller, and not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_that_closes_finishes_what_queued_and_leaves_the_rest_unwritten() {
+    let store = Store::open("memory://").unwrap();
+    let shard = Arc::new(open(&store).await.unwrap());
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let shard = Arc::clone(&shard);
+            tokio::spawn(async move {
+                for number in 0.. {
+                    let document = Document { key: format!("w{writer}-{number}"), ..Document::default() };
+                    let mut ops = vec![LogOp { op: Some(Op::Upsert(document)) }];
+                    match shard.write(&mut ops, soon()).await {
+                        Ok(_) => assert!(ops.is_empty()),
+                        Err(NodeError::ShuttingDown) => {
+                            assert_eq!(ops.len(), 1);
+                            return number;
+                        }
+                        Err(error) => panic!("neither written nor left: {error}"),
+                    }
+                }
+                0
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    shard.drain().await;
+    shard.stop().await;
+    let mut written = 0;
+    for writer in writers {
+        written += writer.await.unwrap();
+    }
+    assert!(written > 0);
+    let again = open(&store).await.unwrap();
+    assert_eq!(again.current().num_docs(), written);
+    again.stop().await;
+}
+
 async fn collect_log(shard: &Shard) -> bool {
     let later = Instant::now() + LOG_GRACE;
     let mut due = shard.core.mutation.lock().await.garbage.due(later);

@@ -324,17 +324,19 @@ async fn calls_go_on_while_fields_are_added() {
     client.upsert("c", noted(0, 20)).await.unwrap();
     let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let is_done = std::sync::Arc::clone(&done);
-    let writer = {
+    // Enough of them that some write whenever a shard is opened anew.
+    let write = |first| {
         let (client, is_done) = (client.clone(), std::sync::Arc::clone(&is_done));
         tokio::spawn(async move {
-            let mut next = 20;
+            let mut next = first;
             while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
                 client.upsert("c", noted(next, next + 3)).await.unwrap();
                 next += 3;
             }
-            next
+            next - first
         })
     };
+    let writers: Vec<_> = (1..=8).map(|writer| write(writer * 10_000)).collect();
     let searcher = {
         let client = client.clone();
         tokio::spawn(async move {
@@ -351,7 +353,10 @@ async fn calls_go_on_while_fields_are_added() {
     }
     done.store(true, std::sync::atomic::Ordering::Relaxed);
     searcher.await.unwrap();
-    let num_written = writer.await.unwrap();
+    let mut num_written = 20;
+    for writer in writers {
+        num_written += writer.await.unwrap();
+    }
     assert_eq!(client.count("c").await.unwrap(), num_written as u64, "a write was lost");
     server.stop().await;
 }
