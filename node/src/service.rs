@@ -30,8 +30,6 @@ use crate::view::{RowAddress, View, wire_metric};
 const MAX_ITEMS: usize = 20_000;
 /// Most bytes of documents in one answer.
 const MAX_ANSWER_BYTES: usize = 128 << 20;
-/// How often a write tries again where the shard is closed between its being found and the write's being queued.
-const CLOSED_TRIES: usize = 3;
 /// Most matches of one window.
 const MAX_WINDOW: u32 = 100_000;
 
@@ -305,7 +303,6 @@ impl NodeService for NodeServer {
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
         let deadline = self.deadline(&request);
         let mut request = request.into_inner();
-        let mut more_tries = CLOSED_TRIES;
         loop {
             let shard = self.shard(request.shard.clone(), deadline).await?;
             check_write(&request, shard.schema())?;
@@ -315,7 +312,7 @@ impl NodeService for NodeServer {
                 }
                 // It was closed meanwhile, as when it is opened with a newer schema, and took nothing. A node that stops
                 // opens no shard.
-                Err(NodeError::ShuttingDown) if more_tries > 0 => more_tries -= 1,
+                Err(NodeError::ShuttingDown) if !deadline.is_over() => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -397,3 +394,7 @@ impl NodeService for NodeServer {
         }))
     }
 }
+
+#[cfg(test)]
+#[path = "service_tests.rs"]
+mod tests;

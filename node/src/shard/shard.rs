@@ -172,7 +172,12 @@ impl Shard {
             Err(mpsc::error::TrySendError::Full(())) => {
                 return overloaded(format!("{} writes wait already", config.write_queue), 200);
             }
-            Err(mpsc::error::TrySendError::Closed(())) => return Err(NodeError::ShuttingDown),
+            Err(mpsc::error::TrySendError::Closed(())) if self.stopping.load(Ordering::SeqCst) => {
+                return Err(NodeError::ShuttingDown);
+            }
+            Err(mpsc::error::TrySendError::Closed(())) => {
+                return Err(NodeError::Internal("what writes the shard's log has ended".into()));
+            }
         };
         let (reply, done) = oneshot::channel();
         place.send(PendingWrite { ops: std::mem::take(ops), reply });
