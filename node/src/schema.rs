@@ -31,8 +31,8 @@ pub enum SchemaFault {
         /// The attribute.
         field: String,
     },
-    /// A metric or element type that this release does not have.
-    #[error("vector field {field:?} has an unknown metric or element type")]
+    /// A metric or element type that this release does not have, or two that do not go together.
+    #[error("vector field {field:?} has a metric or element type that is unknown, or two that do not go together")]
     UnknownVectorType {
         /// The field.
         field: String,
@@ -105,15 +105,20 @@ impl ShardSchema {
 
 fn resolve_vector(field: &v1::VectorField) -> Result<VectorFieldSpec, SchemaFault> {
     let unknown = || SchemaFault::UnknownVectorType { field: field.name.clone() };
-    let metric = match v1::Metric::try_from(field.metric).map_err(|_| unknown())? {
-        v1::Metric::Unspecified | v1::Metric::Cosine => Metric::Cosine,
-        v1::Metric::Dot => Metric::Dot,
-        v1::Metric::Euclidean => Metric::Euclidean,
-    };
     let element = match v1::ElementType::try_from(field.element_type).map_err(|_| unknown())? {
         v1::ElementType::Unspecified | v1::ElementType::Bfloat16 => ElementType::BFloat16,
         v1::ElementType::Float16 => ElementType::Float16,
         v1::ElementType::Float32 => ElementType::Float32,
+        v1::ElementType::Int8 => ElementType::Int8,
+        v1::ElementType::Bit => ElementType::Bit,
+    };
+    let metric = match v1::Metric::try_from(field.metric).map_err(|_| unknown())? {
+        v1::Metric::Unspecified if element == ElementType::Bit => Metric::Hamming,
+        v1::Metric::Unspecified | v1::Metric::Cosine => Metric::Cosine,
+        v1::Metric::Dot => Metric::Dot,
+        v1::Metric::Euclidean => Metric::Euclidean,
+        v1::Metric::Hamming if element == ElementType::Bit => Metric::Hamming,
+        v1::Metric::Hamming => return Err(unknown()),
     };
     let hnsw = field.hnsw.unwrap_or_default();
     let or_default = |value: u32, default: u32| (if value == 0 { default } else { value }) as usize;

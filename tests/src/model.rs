@@ -202,6 +202,7 @@ pub fn vector_score(metric: Metric, query: &[f32], row: &[f32]) -> f64 {
     };
     let score = match metric {
         Metric::Dot => dot,
+        Metric::Hamming => -(pairs().filter(|(a, b)| (*a > 0.0) != (*b > 0.0)).count() as f64) + 0.0,
         Metric::Euclidean => -pairs().map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt(),
         Metric::Cosine | Metric::Unspecified => (dot / (length(query) * length(row))).clamp(-1.0, 1.0),
     };

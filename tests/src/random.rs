@@ -79,7 +79,7 @@ impl Random {
     pub fn vector(&mut self, dims: usize, metric: Metric) -> Vec<f32> {
         loop {
             let values: Vec<f32> = (0..dims).map(|_| self.rng.random_range(-2i8..=2) as f32).collect();
-            if metric == Metric::Dot || metric == Metric::Euclidean || values.iter().any(|value| *value != 0.0) {
+            if !matches!(metric, Metric::Cosine | Metric::Unspecified) || values.iter().any(|value| *value != 0.0) {
                 return values;
             }
         }

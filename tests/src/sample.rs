@@ -19,10 +19,12 @@ pub fn document(key: &str, values: &[f32], words: &str) -> Document {
     document
 }
 
-/// A schema with the vector field `v` and the text field `t`.
+/// A schema with the vector field `v` and the text field `t`. Graphs hold bits for the metric that is theirs.
 pub fn schema(dimensions: u32, metric: Metric) -> Schema {
+    let element = if metric == Metric::Hamming { ElementType::Bit } else { ElementType::Unspecified };
+    let vector = VectorField { name: "v".into(), dimensions, ..VectorField::default() };
     Schema {
-        vectors: vec![VectorField { name: "v".into(), dimensions, metric: metric as i32, ..VectorField::default() }],
+        vectors: vec![VectorField { metric: metric.into(), element_type: element.into(), ..vector }],
         texts: vec![TextField { name: "t".into(), analyzer: "standard".into(), boost: 1.0 }],
         ..Schema::default()
     }

@@ -52,8 +52,9 @@ pub(crate) struct CreateArgs {
     /// How many nodes hold each shard, 1 to 8.
     #[arg(long, default_value_t = 1)]
     pub(crate) replicas: u32,
-    /// A vector field, as name:dimensions[:metric[:element]]. The metric is cosine (default), dot or euclidean; the
-    /// graph's element float32, float16 or bfloat16 (default). May be given several times.
+    /// A vector field, as name:dimensions[:metric[:element]]. The metric is cosine (default), dot, euclidean, or for
+    /// bits hamming (their default); the graph's element float32, float16, bfloat16 (default), int8 or bit. May be given
+    /// several times.
     #[arg(long = "vector", value_name = "SPEC", value_parser = parse_vector_field)]
     pub(crate) vectors: Vec<v1::VectorField>,
     /// The embedder of a vector field, as field=embedder or field=embedder:text-field,text-field…: the server makes the vectors
@@ -146,14 +147,19 @@ pub(crate) fn parse_vector_field(spec: &str) -> Result<v1::VectorField, String> 
         Some("cosine") => v1::Metric::Cosine,
         Some("dot") => v1::Metric::Dot,
         Some("euclidean") => v1::Metric::Euclidean,
-        Some(other) => return Err(format!("`{other}` is no metric; there are cosine, dot and euclidean")),
+        Some("hamming") => v1::Metric::Hamming,
+        Some(other) => return Err(format!("`{other}` is no metric; there are cosine, dot, euclidean and hamming")),
     };
     let element_type = match parts.next() {
         None | Some("") => v1::ElementType::Unspecified,
         Some("float32") => v1::ElementType::Float32,
         Some("float16") => v1::ElementType::Float16,
         Some("bfloat16") => v1::ElementType::Bfloat16,
-        Some(other) => return Err(format!("`{other}` is no element type; there are float32, float16 and bfloat16")),
+        Some("int8") => v1::ElementType::Int8,
+        Some("bit") => v1::ElementType::Bit,
+        Some(other) => {
+            return Err(format!("`{other}` is no element type; there are float32, float16, bfloat16, int8 and bit"));
+        }
     };
     nothing_more(parts.next())?;
     Ok(v1::VectorField {
@@ -221,6 +227,8 @@ mod tests {
         assert_eq!((field.metric(), field.element_type()), (v1::Metric::Unspecified, v1::ElementType::Unspecified));
         let field = parse_vector_field("b:1:dot:float16").unwrap();
         assert_eq!((field.metric(), field.element_type()), (v1::Metric::Dot, v1::ElementType::Float16));
+        let field = parse_vector_field("b:8:hamming:bit").unwrap();
+        assert_eq!((field.metric(), field.element_type()), (v1::Metric::Hamming, v1::ElementType::Bit));
         let field = parse_vector_field("b:65536::bfloat16").unwrap();
         assert_eq!((field.metric(), field.element_type()), (v1::Metric::Unspecified, v1::ElementType::Bfloat16));
     }

@@ -125,10 +125,13 @@ impl<'a> From<&'a v1::VectorField> for VectorFieldJson<'a> {
                 v1::Metric::Unspecified | v1::Metric::Cosine => "cosine",
                 v1::Metric::Dot => "dot",
                 v1::Metric::Euclidean => "euclidean",
+                v1::Metric::Hamming => "hamming",
             },
             element: match field.element_type() {
                 v1::ElementType::Float32 => "float32",
                 v1::ElementType::Float16 => "float16",
+                v1::ElementType::Int8 => "int8",
+                v1::ElementType::Bit => "bit",
                 v1::ElementType::Unspecified | v1::ElementType::Bfloat16 => "bfloat16",
             },
             embedder: &field.embedder,

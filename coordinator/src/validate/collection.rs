@@ -141,6 +141,10 @@ fn check_vector_field(path: &str, field: &VectorField, fault: &mut impl FnMut(St
     if ElementType::try_from(field.element_type).is_err() {
         fault(format!("{path}.element_type"), format!("{} is unknown to this release", field.element_type));
     }
+    if field.metric() == Metric::Hamming && field.element_type() != ElementType::Bit {
+        let words = "the Hamming distance compares bits: it needs ELEMENT_TYPE_BIT".to_owned();
+        fault(format!("{path}.metric"), words);
+    }
     let hnsw = field.hnsw.unwrap_or_default();
     let bounds = [
         ("connectivity", hnsw.connectivity, 4, 128),
@@ -213,7 +217,8 @@ fn with_defaults(mut schema: Schema) -> Schema {
     }
     for field in &mut schema.vectors {
         if field.metric() == Metric::Unspecified {
-            field.set_metric(Metric::Cosine);
+            let of_bits = field.element_type() == ElementType::Bit;
+            field.set_metric(if of_bits { Metric::Hamming } else { Metric::Cosine });
         }
         if field.element_type() == ElementType::Unspecified {
             field.set_element_type(ElementType::Bfloat16);
@@ -286,6 +291,27 @@ mod tests {
         assert_eq!((checked.shard_count, checked.replica_count), (1, 1));
         assert_eq!(schema.vectors[0].hnsw.unwrap().expansion_search, 384);
         assert_eq!((schema.texts[0].analyzer.as_str(), schema.texts[0].boost), ("standard", 1.0));
+    }
+
+    #[test]
+    fn bits_are_compared_by_hamming_distance_and_nothing_else_is() {
+        let check = |metric: Metric, element: ElementType| {
+            let field = VectorField { metric: metric.into(), element_type: element.into(), ..vector("v", 2) };
+            let schema = Schema { vectors: vec![field], ..Schema::default() };
+            let collection = Collection { name: "c".into(), schema: Some(schema), ..Collection::default() };
+            let checked = check_collection(collection, &Embedders::default());
+            checked
+                .map(|checked| checked.schema.unwrap().vectors[0].metric())
+                .map_err(|error| error.violations().to_vec())
+        };
+        assert_eq!(check(Metric::Unspecified, ElementType::Bit).unwrap(), Metric::Hamming);
+        assert_eq!(check(Metric::Hamming, ElementType::Bit).unwrap(), Metric::Hamming);
+        assert_eq!(check(Metric::Cosine, ElementType::Bit).unwrap(), Metric::Cosine);
+        assert_eq!(check(Metric::Unspecified, ElementType::Int8).unwrap(), Metric::Cosine);
+        for element in [ElementType::Unspecified, ElementType::Int8, ElementType::Float32] {
+            let violations = check(Metric::Hamming, element).unwrap_err();
+            assert_eq!((violations.len(), violations[0].field.as_str()), (1, "collection.schema.vectors[0].metric"));
+        }
     }
 
     #[test]

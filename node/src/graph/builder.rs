@@ -12,6 +12,7 @@ use usearch::{Index, MetricKind};
 use crate::graph::encoder::Encoder;
 use crate::graph::footer::Footer;
 use crate::graph::{GraphError, GraphParams, repair};
+use crate::vectors::{Extent, Metric, norm};
 
 /// A graph being built.
 pub struct GraphBuilder {
@@ -19,20 +20,22 @@ pub struct GraphBuilder {
     encoder: Encoder,
     index: Index,
     slots: Vec<u32>,
+    /// The vectors' lengths, in the order of the slots, where they matter.
+    lengths: Vec<f32>,
 }
 
 impl GraphBuilder {
-    /// Begins a graph for about `capacity` vectors, none longer than `max_norm`
-    /// (see [`crate::vectors::VectorFile::max_norm`]).
+    /// Begins a graph for about `capacity` vectors, none beyond `extent` (see [`crate::vectors::VectorFile::extent`]).
     ///
     /// # Errors
     /// [`GraphError::Library`] for parameters that usearch does not take, or when memory runs out.
-    pub fn new(params: &GraphParams, capacity: usize, max_norm: f32) -> Result<Self, GraphError> {
+    pub fn new(params: &GraphParams, capacity: usize, extent: Extent) -> Result<Self, GraphError> {
         Ok(Self {
             params: *params,
-            encoder: Encoder::for_max_norm(*params, max_norm),
+            encoder: Encoder::for_extent(*params, extent),
             index: empty_index(params, params.metric_kind(), capacity)?,
             slots: Vec::with_capacity(capacity),
+            lengths: Vec::new(),
         })
     }
 
@@ -53,9 +56,11 @@ impl GraphBuilder {
             let capacity = self.index.capacity().max(64).saturating_mul(2);
             reserve(&self.index, capacity)?;
         }
-        let encoded = self.encoder.encode_vector(vector);
-        self.index.add(u64::from(slot), &encoded).map_err(GraphError::library("add a vector"))?;
+        self.encoder.encode_vector(vector).add_to(&self.index, slot)?;
         self.slots.push(slot);
+        if self.params.metric == Metric::Dot {
+            self.lengths.push(norm(vector));
+        }
         Ok(())
     }
 
@@ -85,7 +90,7 @@ impl GraphBuilder {
                 found: self.index.size().to_string(),
             });
         }
-        let checked = repair::make_findable(self.index, &self.params, &self.slots)?;
+        let checked = repair::make_findable(self.index, &self.params, &self.slots, &self.lengths)?;
         let footer = Footer {
             // Slots are u32 and unlike one another, so they can be counted by one.
             count: self.slots.len() as u32,

@@ -3,6 +3,8 @@
 //! Not for scores. Invariant: every number that leaves is finite and exact in the graph's element type, so that usearch's
 //! own conversion changes nothing.
 //!
+//! Float types:
+//!
 //! - Cosine: vectors and queries are normalised, and compared by inner product. That order is the one of nearness only
 //!   while lengths are equal, and among near-equal vectors the lengths after rounding would outweigh the angles: so
 //!   vectors are rounded to keep their length (see `Encoder::round_unit_vector`).
@@ -12,9 +14,19 @@
 //!   nearest vectors are those of the greatest product: |q − v|² = |q|² − 2 q·v + |v|², and |v| is at most 1. A graph
 //!   linked by inner products leaves shorter vectors without links to them (with the longer half deleted it found .31 of
 //!   the best ten, this one .99; without deletions on clusters .87 and .98).
+//!
+//! Int8: vectors, under the cosine normalised, are scaled by one factor that brings the greatest element of all to 127, and
+//! compared by distance. A factor for each vector would use the range better, but then distances would mean nothing.
+//! Queries are scaled alike; where that leaves the range, under the cosine by less, which keeps the direction, under the
+//! distance element by element. Under Dot the graph is linked by distance and searched by inner product.
+//!
+//! Bit: whether each element is above zero, of vectors and queries, compared by the number of differing bits.
 
-use crate::graph::GraphParams;
-use crate::vectors::{Metric, norm};
+use usearch::b1x8;
+
+use crate::graph::code::Code;
+use crate::graph::{ElementType, GraphParams};
+use crate::vectors::{Extent, INT8_MAX, Metric, norm};
 
 /// The length of a query under [`Metric::Dot`], where vectors are no longer than 1.
 const DOT_QUERY_LENGTH: f32 = 16.0;
@@ -34,11 +46,13 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder for vectors whose greatest norm is `max_norm`, finite.
-    pub(super) fn for_max_norm(params: GraphParams, max_norm: f32) -> Self {
-        let scale = match params.metric {
-            Metric::Cosine => 1.0,
-            Metric::Dot | Metric::Euclidean => power_of_two_below_inverse(max_norm),
+    /// An encoder for vectors of this extent, which is finite.
+    pub(super) fn for_extent(params: GraphParams, extent: Extent) -> Self {
+        let scale = match (params.element, params.metric) {
+            (ElementType::Bit, _) => 1.0,
+            (ElementType::Int8, _) => int8_factor(extent.max_element),
+            (_, Metric::Cosine) => 1.0,
+            (_, Metric::Dot | Metric::Euclidean | Metric::Hamming) => power_of_two_below_inverse(extent.max_norm),
         };
         Self { params, scale }
     }
@@ -53,20 +67,31 @@ impl Encoder {
     }
 
     /// What the graph holds of a vector of the field.
-    pub(super) fn encode_vector(&self, vector: &[f32]) -> Vec<f32> {
-        match self.params.metric {
-            Metric::Cosine => self.round_unit_vector(vector),
-            Metric::Dot | Metric::Euclidean => self.scaled(vector, self.scale),
+    pub(super) fn encode_vector(&self, vector: &[f32]) -> Code {
+        match (self.params.element, self.params.metric) {
+            (ElementType::Bit, _) => bits(vector),
+            (ElementType::Int8, Metric::Cosine) => bytes(vector, self.scale * unit_factor(vector)),
+            (ElementType::Int8, _) => bytes(vector, self.scale),
+            (_, Metric::Cosine) => self.round_unit_vector(vector),
+            (_, Metric::Dot | Metric::Euclidean | Metric::Hamming) => self.scaled(vector, self.scale),
         }
     }
 
     /// What the graph is asked for a query.
-    pub(super) fn encode_query(&self, query: &[f32]) -> Vec<f32> {
-        match self.params.metric {
+    pub(super) fn encode_query(&self, query: &[f32]) -> Code {
+        match (self.params.element, self.params.metric) {
+            (ElementType::Bit, _) => bits(query),
+            // By inner product only the direction counts.
+            (ElementType::Int8, Metric::Dot) => bytes(query, int8_factor(max_element(query))),
+            (ElementType::Int8, Metric::Cosine) => {
+                let factor = self.scale * unit_factor(query);
+                bytes(query, factor.min(int8_factor(max_element(query))))
+            }
+            (ElementType::Int8, Metric::Euclidean | Metric::Hamming) => bytes(query, self.scale),
             // The same as for a vector, so that a vector is its own nearest.
-            Metric::Cosine => self.round_unit_vector(query),
-            Metric::Dot => self.scaled(query, DOT_QUERY_LENGTH * unit_factor(query)),
-            Metric::Euclidean => {
+            (_, Metric::Cosine) => self.round_unit_vector(query),
+            (_, Metric::Dot) => self.scaled(query, DOT_QUERY_LENGTH * unit_factor(query)),
+            (_, Metric::Euclidean | Metric::Hamming) => {
                 let length = norm(query) * self.scale;
                 let nearer = if length > MAX_QUERY_LENGTH { MAX_QUERY_LENGTH / length } else { 1.0 };
                 self.scaled(query, self.scale * nearer)
@@ -74,14 +99,18 @@ impl Encoder {
         }
     }
 
-    fn scaled(&self, vector: &[f32], factor: f32) -> Vec<f32> {
+    fn scaled(&self, vector: &[f32], factor: f32) -> Code {
+        Code::Floats(self.rounded(vector, factor))
+    }
+
+    fn rounded(&self, vector: &[f32], factor: f32) -> Vec<f32> {
         vector.iter().map(|value| self.params.element.round(value * factor)).collect()
     }
 
     /// Normalises and rounds a vector, then moves a few elements by one step of the element type, each time the one that
     /// brings the length nearest to 1.
-    fn round_unit_vector(&self, vector: &[f32]) -> Vec<f32> {
-        let mut unit = self.scaled(vector, unit_factor(vector));
+    fn round_unit_vector(&self, vector: &[f32]) -> Code {
+        let mut unit = self.rounded(vector, unit_factor(vector));
         let squared = |value: f32| f64::from(value) * f64::from(value);
         let mut missing = 1.0 - unit.iter().map(|&value| squared(value)).sum::<f64>();
         for _ in 0..LENGTH_STEPS {
@@ -96,7 +125,7 @@ impl Encoder {
             unit[at] = value;
             missing = left;
         }
-        unit
+        Code::Floats(unit)
     }
 }
 
@@ -106,64 +135,25 @@ fn unit_factor(vector: &[f32]) -> f32 {
     if norm > 0.0 { 1.0 / norm } else { 1.0 }
 }
 
-/// The power of two that brings `value` into 0.5..1; 1 for zero.
-fn power_of_two_below_inverse(value: f32) -> f32 {
-    if value > 0.0 { (-(value.log2().floor() + 1.0)).clamp(-100.0, 100.0).exp2() } else { 1.0 }
+fn bits(vector: &[f32]) -> Code {
+    let byte = |part: &[f32]| (0..8u8).zip(part).fold(0, |byte, (at, &value)| byte | u8::from(value > 0.0) << at);
+    Code::Bits(vector.chunks(8).map(|part| b1x8(byte(part))).collect())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::vectors::ElementType;
+fn bytes(vector: &[f32], factor: f32) -> Code {
+    Code::Bytes(vector.iter().map(|value| (value * factor).round().clamp(-INT8_MAX, INT8_MAX) as i8).collect())
+}
 
-    fn params(metric: Metric, element: ElementType) -> GraphParams {
-        GraphParams { dims: 2, metric, element, connectivity: 16, expansion_add: 128 }
-    }
+fn max_element(vector: &[f32]) -> f32 {
+    vector.iter().fold(0.0, |max, value| value.abs().max(max))
+}
 
-    #[test]
-    fn scales_are_powers_of_two() {
-        for (value, expected) in [(1.0, 0.5), (0.99, 1.0), (3.0, 0.25), (0.0, 1.0), (1e19, 2f32.powi(-64))] {
-            assert_eq!(power_of_two_below_inverse(value), expected, "{value}");
-        }
-        assert!(power_of_two_below_inverse(3.8e-23).is_normal());
-    }
+/// The factor that brings `value` to 127; 1 for zero.
+fn int8_factor(value: f32) -> f32 {
+    if value > 0.0 { (INT8_MAX / value).clamp(f32::MIN_POSITIVE, f32::MAX) } else { 1.0 }
+}
 
-    #[test]
-    fn what_leaves_is_finite_and_exact_in_the_element_type() {
-        for element in [ElementType::Float32, ElementType::Float16, ElementType::BFloat16] {
-            for metric in [Metric::Cosine, Metric::Dot, Metric::Euclidean] {
-                for length in [2e-19f32, 1.0, 7e4, 8e18] {
-                    let encoder = Encoder::for_max_norm(params(metric, element), length);
-                    for vector in [[length, 0.0], [length * 0.6, length * -0.8]] {
-                        for encoded in [encoder.encode_vector(&vector), encoder.encode_query(&vector)] {
-                            assert_eq!(encoded.len(), encoder.params.dims);
-                            assert!(encoded.iter().all(|&x| element.round(x).to_bits() == x.to_bits()));
-                            let range = if metric == Metric::Dot { 0.49..16.1 } else { 0.49..1.01 };
-                            assert!(range.contains(&norm(&encoded)), "{metric:?} {element:?} {encoded:?}");
-                        }
-                    }
-                    let far = encoder.encode_query(&[9e18, 0.0]);
-                    assert!(far.iter().all(|x| x.is_finite()));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn rounding_keeps_unit_vectors_at_unit_length() {
-        for element in [ElementType::Float16, ElementType::BFloat16] {
-            let encoder = Encoder::for_max_norm(GraphParams { dims: 64, ..params(Metric::Cosine, element) }, 1.0);
-            for seed in 1..50u32 {
-                let vector: Vec<f32> =
-                    (0..64u32).map(|at| ((seed * 7_919 + at * 104_729) % 1_009) as f32 - 504.5).collect();
-                let length = norm(&vector);
-                let encoded = encoder.encode_vector(&vector);
-                assert!((norm(&encoded) - 1.0).abs() < 1e-5, "{}", norm(&encoded));
-                for (value, held) in vector.iter().zip(&encoded) {
-                    let exact = value / length;
-                    assert!((exact - held).abs() <= exact.abs() / 16.0, "{exact} {held}");
-                }
-            }
-        }
-    }
+/// The power of two that brings `value` into 0.5..1; 1 for zero.
+pub(super) fn power_of_two_below_inverse(value: f32) -> f32 {
+    if value > 0.0 { (-(value.log2().floor() + 1.0)).clamp(-100.0, 100.0).exp2() } else { 1.0 }
 }

@@ -2,8 +2,8 @@
 //!
 //! A graph file is a usearch 2.26 index, then the strays (u32 slots, ascending), then 32 bytes, little-endian throughout:
 //! magic `APHG`, u16 version 1, u8 metric and u8 element type (numbers as in the vectors file), u32 dimensions, u32 nodes,
-//! u32 strays, f32 scale of the encoder, u8 distance of the index (1 inner product, 2 squared Euclidean), 3 zero bytes,
-//! u32 CRC-32 of the 28 bytes before. Invariant: a file that lost its end is no graph.
+//! u32 strays, f32 scale of the encoder, u8 distance that it was built with (1 inner product, 2 squared Euclidean, 3 Hamming), 3 zero
+//! bytes, u32 CRC-32 of the 28 bytes before. Invariant: a file that lost its end is no graph.
 
 use usearch::MetricKind;
 
@@ -85,13 +85,18 @@ impl Footer {
 }
 
 fn distance_code(distance: MetricKind) -> u8 {
-    if distance == MetricKind::IP { 1 } else { 2 }
+    match distance {
+        MetricKind::IP => 1,
+        MetricKind::Hamming => 3,
+        _ => 2,
+    }
 }
 
 fn distance_of_code(code: u8) -> Option<MetricKind> {
     match code {
         1 => Some(MetricKind::IP),
         2 => Some(MetricKind::L2sq),
+        3 => Some(MetricKind::Hamming),
         _ => None,
     }
 }

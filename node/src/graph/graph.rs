@@ -62,6 +62,9 @@ impl Graph {
         unsafe { index.view_from_buffer(&bytes) }.map_err(GraphError::library("view the index"))?;
         // A viewed index has forgotten the setting, which must not outweigh the depth asked for.
         index.change_expansion_search(1);
+        if let Some(distance) = params.search_kind() {
+            index.change_metric_kind(distance).map_err(GraphError::library("set the distance"))?;
+        }
         expect("number of nodes", expected_count, index.size())?;
         expect("number of dimensions", params.dims, index.dimensions())?;
         Ok(Self { index, _bytes: bytes, encoder, dims: params.dims, count: expected_count, strays: footer.strays })
@@ -95,23 +98,21 @@ impl Graph {
         let depth = depth.clamp(1, self.count.max(1));
         let panicked = Cell::new(false);
         let found = match admitted {
-            Admitted::All => self.index.search(&query, depth),
-            Admitted::Among(nodes) => self.index.filtered_search(&query, depth, |key| nodes.contains(key as u32)),
+            Admitted::All => query.search(&self.index, depth),
+            Admitted::Among(nodes) => query.filtered_search(&self.index, depth, |slot| nodes.contains(slot)),
             // A panic must not unwind into C++: that ends the process.
-            Admitted::By(predicate) => self.index.filtered_search(&query, depth, |key| {
+            Admitted::By(predicate) => query.filtered_search(&self.index, depth, |slot| {
                 !panicked.get()
-                    && catch_unwind(AssertUnwindSafe(|| predicate(key as u32))).unwrap_or_else(|_| {
+                    && catch_unwind(AssertUnwindSafe(|| predicate(slot))).unwrap_or_else(|_| {
                         panicked.set(true);
                         false
                     })
             }),
         };
-        let found = found.map_err(GraphError::library("search the index"))?;
         if panicked.get() {
             return Err(GraphError::PredicatePanicked);
         }
-        // Keys are slots, so they fit.
-        Ok(found.keys.into_iter().map(|key| key as u32).collect())
+        found
     }
 }
 

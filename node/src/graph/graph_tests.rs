@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 use crate::mapped::Blob;
-use crate::vectors::{Metric, Scorer, norm};
+use crate::vectors::{Extent, Metric, Scorer, norm};
 
 const METRICS: [Metric; 3] = [Metric::Cosine, Metric::Dot, Metric::Euclidean];
 const ELEMENTS: [ElementType; 3] = [ElementType::Float32, ElementType::Float16, ElementType::BFloat16];
@@ -32,8 +32,8 @@ fn clustered(seed: u64, count: usize, dims: usize, clusters: usize) -> Vec<Vec<f
 }
 
 fn build(params: &GraphParams, vectors: &[Vec<f32>]) -> Vec<u8> {
-    let max_norm = vectors.iter().map(|vector| norm(vector)).fold(0.0, f32::max);
-    let mut builder = GraphBuilder::new(params, vectors.len(), max_norm).unwrap();
+    let extent = Extent::of(params.metric, vectors.iter().map(|vector| (&vector[..], norm(vector))));
+    let mut builder = GraphBuilder::new(params, vectors.len(), extent).unwrap();
     for (slot, vector) in (0..).zip(vectors) {
         builder.add(slot, vector).unwrap();
     }
@@ -111,7 +111,7 @@ fn two_builds_give_the_same_bytes() {
 fn what_is_written_to_a_file_is_what_is_built_in_memory() {
     let vectors = clustered(6, 100, 8, 4);
     let params = params(8, Metric::Cosine, ElementType::Float16);
-    let mut builder = GraphBuilder::new(&params, 1, 10.0).unwrap();
+    let mut builder = GraphBuilder::new(&params, 1, Extent { max_norm: 10.0, max_element: 10.0 }).unwrap();
     for (slot, vector) in (0..).zip(&vectors) {
         builder.add(slot * 3, vector).unwrap();
     }
@@ -174,7 +174,7 @@ fn odd_questions_are_answered_or_refused() {
     assert!(matches!(graph.search(&query[..7], 5, Admitted::All), Err(GraphError::Mismatch { .. })));
     assert!(graph.search(query, 50, Admitted::By(&|_| false)).unwrap().is_empty());
     assert_eq!(graph.search(query, 10, Admitted::By(&|slot| slot == 17)).unwrap(), [17]);
-    assert!(matches!(GraphBuilder::new(&params, 0, 1.0).unwrap().finish(), Err(GraphError::Empty)));
+    assert!(matches!(GraphBuilder::new(&params, 0, Extent::default()).unwrap().finish(), Err(GraphError::Empty)));
 }
 
 #[test]
@@ -220,15 +220,69 @@ fn as_many_searches_run_at_once_as_threads_were_reserved_and_more_are_an_error()
 }
 
 #[test]
-fn an_index_gives_back_what_the_encoder_rounded() {
-    let values = [1.0f32, -0.333, 6.1e-5, 3.0e-8, 5.96e-8, 1e-7, 0.99951, -2.2e-6];
-    for element in ELEMENTS {
-        let params = params(8, Metric::Euclidean, element);
+fn an_index_gives_back_what_the_encoder_made() {
+    let values = [1.0f32, -0.333, 6.1e-5, 3.0e-8, 5.96e-8, 1e-7, 0.99951, -2.2e-6, 0.5];
+    for element in [&ELEMENTS[..], &[ElementType::Int8, ElementType::Bit]].concat() {
+        let params = params(9, Metric::Euclidean, element);
         let index = builder::empty_index(&params, params.metric_kind(), 1).unwrap();
-        let encoded = encoder::Encoder::for_max_norm(params, 0.9).encode_vector(&values);
-        index.add(0, &encoded).unwrap();
-        let mut held = [0.0f32; 8];
-        assert_eq!(index.get(0, &mut held).unwrap(), 1);
-        assert_eq!(held[..], encoded[..], "{element:?}");
+        let encoded =
+            encoder::Encoder::for_extent(params, Extent { max_norm: 0.9, max_element: 1.0 }).encode_vector(&values);
+        encoded.add_to(&index, 0).unwrap();
+        let mut held = code::Code::empty(&params);
+        held.load(&index, 0).unwrap();
+        assert_eq!(held, encoded, "{element:?}");
+        assert!(held.load(&index, 1).is_err());
+    }
+}
+
+#[test]
+fn whole_numbers_find_nearly_as_many() {
+    let (vectors, queries) = (clustered(13, 1_500, 24, 40), clustered(14, 50, 24, 40));
+    let unit = |rows: &[Vec<f32>]| -> Vec<Vec<f32>> {
+        rows.iter().map(|row| row.iter().map(|x| x / norm(row)).collect()).collect()
+    };
+    for metric in METRICS {
+        // One step for all vectors is for vectors of about one length; only the cosine has them by itself.
+        let vectors = if metric == Metric::Cosine { vectors.clone() } else { unit(&vectors) };
+        let params = params(24, metric, ElementType::Int8);
+        let graph = open(&params, &build(&params, &vectors), vectors.len(), 1);
+        let recall = recall(metric, &graph, &vectors, &queries);
+        assert!(recall >= 0.95, "{metric:?}: {recall}");
+    }
+}
+
+#[test]
+fn whole_numbers_of_lengths_far_from_one_are_no_worse() {
+    let (vectors, queries) = (clustered(3, 600, 16, 10), clustered(4, 30, 16, 10));
+    let scale = |rows: &[Vec<f32>], factor: f32| -> Vec<Vec<f32>> {
+        rows.iter().map(|row| row.iter().map(|x| x * factor).collect()).collect()
+    };
+    for metric in METRICS {
+        let params = params(16, metric, ElementType::Int8);
+        let recall = [1.0, 1e-15f32, 1e15].map(|factor| {
+            let (vectors, queries) = (scale(&vectors, factor), scale(&queries, factor));
+            let graph = open(&params, &build(&params, &vectors), vectors.len(), 1);
+            recall(metric, &graph, &vectors, &queries)
+        });
+        assert!(recall.iter().all(|other| (other - recall[0]).abs() < 0.05), "{metric:?}: {recall:?}");
+    }
+}
+
+#[test]
+fn bits_find_the_fewest_differences_and_most_of_the_nearest_directions() {
+    let mut vectors = clustered(15, 1_550, 128, 40);
+    let queries = vectors.split_off(1_500);
+    let mut codes = std::collections::HashSet::new();
+    let distinct: Vec<Vec<f32>> = vectors
+        .into_iter()
+        .filter(|vector| codes.insert(vector.iter().map(|x| *x > 0.0).collect::<Vec<_>>()))
+        .collect();
+    for (metric, least) in
+        [(Metric::Hamming, 0.95), (Metric::Cosine, 0.95), (Metric::Euclidean, 0.9), (Metric::Dot, 0.9)]
+    {
+        let params = params(128, metric, ElementType::Bit);
+        let graph = open(&params, &build(&params, &distinct), distinct.len(), 1);
+        let recall = recall(metric, &graph, &distinct, &queries);
+        assert!(recall >= least, "{metric:?}: {recall}");
     }
 }

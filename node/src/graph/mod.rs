@@ -4,6 +4,7 @@
 //! thread, checked, and never changed afterwards; nothing of usearch's types, crashes or panics shows outside.
 
 mod builder;
+mod code;
 mod encoder;
 mod footer;
 #[expect(clippy::module_inception, reason = "the folder is named for what it is about, the file for its main type")]
@@ -11,6 +12,8 @@ mod graph;
 mod params;
 mod repair;
 
+#[cfg(test)]
+mod encoder_tests;
 #[cfg(test)]
 mod graph_tests;
 

@@ -27,10 +27,19 @@ pub struct GraphParams {
 impl GraphParams {
     /// The distance that graphs are built with at first; see `repair` for the other.
     pub(super) fn metric_kind(&self) -> MetricKind {
-        match self.metric {
-            Metric::Cosine => MetricKind::IP,
-            Metric::Dot | Metric::Euclidean => MetricKind::L2sq,
+        match (self.element, self.metric) {
+            (ElementType::Bit, _) => MetricKind::Hamming,
+            // Whole numbers cannot be rounded to unit length, as the inner product would need.
+            (ElementType::Int8, _) => MetricKind::L2sq,
+            (_, Metric::Cosine) => MetricKind::IP,
+            (_, Metric::Dot | Metric::Euclidean | Metric::Hamming) => MetricKind::L2sq,
         }
+    }
+
+    /// The distance that graphs are searched with, where it is not the one that they were built with.
+    pub(super) fn search_kind(&self) -> Option<MetricKind> {
+        // A query of whole numbers has no room to be far out in its direction (see `encoder`); by inner product it needs none.
+        (self.element == ElementType::Int8 && self.metric == Metric::Dot).then_some(MetricKind::IP)
     }
 
     pub(super) fn scalar_kind(&self) -> ScalarKind {
@@ -38,6 +47,8 @@ impl GraphParams {
             ElementType::Float32 => ScalarKind::F32,
             ElementType::Float16 => ScalarKind::F16,
             ElementType::BFloat16 => ScalarKind::BF16,
+            ElementType::Int8 => ScalarKind::I8,
+            ElementType::Bit => ScalarKind::B1,
         }
     }
 

@@ -4,9 +4,9 @@
 //! every one of its vectors by itself at a depth of [`DEEPEST`], but for the listed strays.
 //!
 //! HNSW gives no promise that a node can be reached: the links to it may all be given up for nearer neighbours. Most such
-//! nodes are found again once they are taken out and put back. Where many are not, the graph is built once more: for the
-//! cosine by distance instead of inner product, which takes half as long again to search but suits near-equal vectors;
-//! for other metrics with twice the links. What is left are strays, which a search scores one by one.
+//! nodes are found again once they are taken out and put back. Where many are not, the graph is built once more: where
+//! inner products compare unit vectors, by distance instead, which takes half as long again to search but suits near-equal
+//! vectors; else with twice the links. What is left are strays, which a search scores one by one.
 //!
 //! Under the inner product of vectors of different lengths, the longest are among the best for many queries and lie
 //! where a graph has few links, so some of them are listed with the strays.
@@ -14,8 +14,9 @@
 use usearch::{Index, MetricKind};
 
 use crate::graph::builder::empty_index;
+use crate::graph::code::Code;
 use crate::graph::{GraphError, GraphParams};
-use crate::vectors::{Metric, kernel};
+use crate::vectors::Metric;
 
 /// Depths at which a vector is searched for, one after another until it is found: most are at the first, which makes the
 /// check of every vector cheap beside the build.
@@ -40,8 +41,14 @@ pub(super) struct Checked {
     pub(super) strays: Vec<u32>,
 }
 
-/// Makes as many vectors findable as can be. `slots` are the index's keys in the order in which they were added.
-pub(super) fn make_findable(index: Index, params: &GraphParams, slots: &[u32]) -> Result<Checked, GraphError> {
+/// Makes as many vectors findable as can be. `slots` are the index's keys in the order in which they were added, `lengths`
+/// their vectors' under [`Metric::Dot`].
+pub(super) fn make_findable(
+    index: Index,
+    params: &GraphParams,
+    slots: &[u32],
+    lengths: &[f32],
+) -> Result<Checked, GraphError> {
     let count = slots.len();
     let mut best = mend(index, params, slots)?;
     if best.strays.len() > count / FEW {
@@ -55,7 +62,7 @@ pub(super) fn make_findable(index: Index, params: &GraphParams, slots: &[u32]) -
         return Err(GraphError::Unreachable { lost: best.strays.len(), count });
     }
     if params.metric == Metric::Dot {
-        best.strays.extend(longest(&best.index, params, slots)?);
+        best.strays.extend(longest(slots, lengths));
         best.strays.sort_unstable();
         best.strays.dedup();
     }
@@ -64,31 +71,30 @@ pub(super) fn make_findable(index: Index, params: &GraphParams, slots: &[u32]) -
 
 /// Takes lost vectors out and puts them back: by now their neighbours are there to link to them.
 fn mend(index: Index, params: &GraphParams, slots: &[u32]) -> Result<Checked, GraphError> {
-    let mut vector = vec![0.0f32; params.dims];
-    let mut lost = find_lost(&index, &mut vector, slots)?;
+    let mut code = Code::empty(params);
+    let mut lost = find_lost(&index, &mut code, slots)?;
     for round in 0..ROUNDS {
         if lost.is_empty() {
             break;
         }
         tracing::debug!(round, lost = lost.len(), count = slots.len(), "linking lost vectors again");
         for &slot in &lost {
-            load(&index, slot, &mut vector)?;
-            let key = u64::from(slot);
-            index.remove(key).map_err(GraphError::library("remove a vector"))?;
-            index.add(key, &vector).map_err(GraphError::library("add a vector again"))?;
+            code.load(&index, slot)?;
+            index.remove(u64::from(slot)).map_err(GraphError::library("remove a vector"))?;
+            code.add_to(&index, slot)?;
         }
-        lost = find_lost(&index, &mut vector, slots)?;
+        lost = find_lost(&index, &mut code, slots)?;
     }
     lost.sort_unstable();
     Ok(Checked { index, strays: lost })
 }
 
-/// The slots whose vectors a search for them misses. `vector` is scratch space.
-fn find_lost(index: &Index, vector: &mut [f32], slots: &[u32]) -> Result<Vec<u32>, GraphError> {
+/// The slots whose vectors a search for them misses. `code` is scratch space.
+fn find_lost(index: &Index, code: &mut Code, slots: &[u32]) -> Result<Vec<u32>, GraphError> {
     let mut lost = Vec::new();
     for &slot in slots {
-        load(index, slot, vector)?;
-        if misses(index, slot, slots.len(), vector)? {
+        code.load(index, slot)?;
+        if misses(index, slot, slots.len(), code)? {
             lost.push(slot);
         }
     }
@@ -96,11 +102,9 @@ fn find_lost(index: &Index, vector: &mut [f32], slots: &[u32]) -> Result<Vec<u32
 }
 
 /// Whether a search for a node's own vector, to which nothing is nearer, does not find it.
-fn misses(index: &Index, slot: u32, count: usize, vector: &[f32]) -> Result<bool, GraphError> {
+fn misses(index: &Index, slot: u32, count: usize, code: &Code) -> Result<bool, GraphError> {
     for depth in DEPTHS {
-        let depth = depth.min(count);
-        let found = index.search(vector, depth).map_err(GraphError::library("search for a vector"))?;
-        if found.keys.contains(&u64::from(slot)) {
+        if code.search(index, depth.min(count))?.contains(&slot) {
             return Ok(false);
         }
     }
@@ -108,37 +112,27 @@ fn misses(index: &Index, slot: u32, count: usize, vector: &[f32]) -> Result<bool
 }
 
 /// The longest vectors, where lengths differ: where half of the vectors are not half as long as the longest.
-fn longest(index: &Index, params: &GraphParams, slots: &[u32]) -> Result<Vec<u32>, GraphError> {
-    let mut vector = vec![0.0f32; params.dims];
-    let mut lengths = Vec::with_capacity(slots.len());
-    for &slot in slots {
-        load(index, slot, &mut vector)?;
-        lengths.push((kernel::squared_norm(&vector), slot));
-    }
-    lengths.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let differ = lengths.first().zip(lengths.get(lengths.len() / 2)).is_some_and(|(max, mid)| mid.0 * 4.0 < max.0);
-    lengths.truncate(if differ { MAX_LONGEST.min(slots.len() / FEW) } else { 0 });
-    Ok(lengths.into_iter().map(|(_, slot)| slot).collect())
+fn longest(slots: &[u32], lengths: &[f32]) -> Vec<u32> {
+    let mut longest: Vec<(f32, u32)> = lengths.iter().copied().zip(slots.iter().copied()).collect();
+    longest.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let differ = longest.first().zip(longest.get(longest.len() / 2)).is_some_and(|(max, mid)| mid.0 * 2.0 < max.0);
+    longest.truncate(if differ { MAX_LONGEST.min(slots.len() / FEW) } else { 0 });
+    longest.into_iter().map(|(_, slot)| slot).collect()
 }
 
 fn build_once_more(old: &Index, params: &GraphParams, slots: &[u32]) -> Result<Index, GraphError> {
     let mut params = *params;
-    if params.metric != Metric::Cosine {
+    let by_angle = params.metric_kind() == MetricKind::IP;
+    if !by_angle {
         params.connectivity = params.connectivity.saturating_mul(2);
         params.expansion_add = params.expansion_add.saturating_mul(2);
     }
-    let distance = if params.metric == Metric::Cosine { MetricKind::L2sq } else { params.metric_kind() };
+    let distance = if by_angle { MetricKind::L2sq } else { params.metric_kind() };
     let index = empty_index(&params, distance, slots.len())?;
-    let mut vector = vec![0.0f32; params.dims];
+    let mut code = Code::empty(&params);
     for &slot in slots {
-        load(old, slot, &mut vector)?;
-        index.add(u64::from(slot), &vector).map_err(GraphError::library("add a vector once more"))?;
+        code.load(old, slot)?;
+        code.add_to(&index, slot)?;
     }
     Ok(index)
-}
-
-/// Reads back what the index holds; exact, for the encoder rounded it.
-fn load(index: &Index, slot: u32, vector: &mut [f32]) -> Result<(), GraphError> {
-    let found = index.get(u64::from(slot), vector).map_err(GraphError::library("read a vector back"))?;
-    if found == 1 { Ok(()) } else { Err(GraphError::Corrupt { reason: "a vector that was added is gone" }) }
 }

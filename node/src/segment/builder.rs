@@ -143,7 +143,7 @@ impl SegmentBuilder {
             let vectors = VectorFile::open(file.blob.clone(), spec.graph.dims, num_rows)?;
             files.push(file);
             if self.graph_min_rows.is_some_and(|least| vectors.len() >= least.max(1)) {
-                let mut graph = GraphBuilder::new(&spec.graph, vectors.num_graph_nodes() as usize, vectors.max_norm())?;
+                let mut graph = GraphBuilder::new(&spec.graph, vectors.num_graph_nodes() as usize, vectors.extent())?;
                 for slot in (0..vectors.len()).filter(|slot| vectors.is_graph_node(*slot)) {
                     if slot % 64 == 0 && stop.load(Ordering::Relaxed) {
                         return Err(SegmentError::Stopped);

@@ -9,7 +9,10 @@ use half::{bf16, f16};
 
 use crate::vectors::{Metric, metric};
 
-/// The type of the numbers that a graph holds.
+/// The greatest number that an element of [`ElementType::Int8`] is.
+pub(crate) const INT8_MAX: f32 = 127.0;
+
+/// What a graph holds of an element of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ElementType {
     /// IEEE 754 binary32.
@@ -18,6 +21,10 @@ pub enum ElementType {
     Float16,
     /// The upper half of a binary32.
     BFloat16,
+    /// A whole number from −127 to 127, of a step that all vectors of a graph share.
+    Int8,
+    /// Whether it is above zero.
+    Bit,
 }
 
 impl ElementType {
@@ -27,6 +34,8 @@ impl ElementType {
             Self::Float32 => 1,
             Self::Float16 => 2,
             Self::BFloat16 => 3,
+            Self::Int8 => 4,
+            Self::Bit => 5,
         }
     }
 
@@ -36,14 +45,17 @@ impl ElementType {
             1 => Some(Self::Float32),
             2 => Some(Self::Float16),
             3 => Some(Self::BFloat16),
+            4 => Some(Self::Int8),
+            5 => Some(Self::Bit),
             _ => None,
         }
     }
 
-    /// The nearest finite number of this type, ties to even, as a float32 that converts to it exactly. Never −0.0.
+    /// The nearest finite number of a float type, ties to even, as a float32 that converts to it exactly. Never −0.0.
+    /// For the other types, which the encoder of a graph rounds by itself, the value.
     pub fn round(self, value: f32) -> f32 {
         let rounded = match self {
-            Self::Float32 => value,
+            Self::Float32 | Self::Int8 | Self::Bit => value,
             Self::Float16 => f16::from_f32(value.clamp(f16::MIN.to_f32(), f16::MAX.to_f32())).to_f32(),
             Self::BFloat16 => bf16::from_f32(value.clamp(bf16::MIN.to_f32(), bf16::MAX.to_f32())).to_f32(),
         };
@@ -55,7 +67,7 @@ impl ElementType {
     pub fn neighbor(self, value: f32, longer: bool) -> Option<f32> {
         // Float16 has wider steps below its smallest normal number.
         let (step, least) = match self {
-            Self::Float32 => (1, f32::MIN_POSITIVE),
+            Self::Float32 | Self::Int8 | Self::Bit => (1, f32::MIN_POSITIVE),
             Self::Float16 => (1 << 13, f16::MIN_POSITIVE.to_f32()),
             Self::BFloat16 => (1 << 16, f32::MIN_POSITIVE),
         };
@@ -65,22 +77,41 @@ impl ElementType {
         is_number.then_some(moved)
     }
 
-    /// A number that two vectors share if and, but for accidents, only if a graph of this type holds them as the same:
-    /// with [`Metric::Cosine`] after normalisation, else after rounding to the precision of the type. (The graph scales
-    /// the vectors of those metrics into the type's range, so the range does not matter.)
+    /// A number that two vectors share if and, but for accidents, only if a graph of this type may hold them as one:
+    ///
+    /// - Float types: with [`Metric::Cosine`] where they are the same after normalisation and rounding, else after
+    ///   rounding to the precision of the type. (The graph scales the vectors of those metrics into the type's range, so
+    ///   the range does not matter.)
+    /// - [`ElementType::Int8`], whose step is known only when all vectors are: with [`Metric::Cosine`] after rounding to
+    ///   the widest step that a graph can have, 1/127 of the unit length; else as [`ElementType::BFloat16`].
+    /// - [`ElementType::Bit`]: where they are above zero at the same places, whatever the metric.
     ///
     /// An accident, two of 2⁶⁴ numbers meeting, costs recall and nothing else: scores come from the rows.
     pub fn identity(self, metric: Metric, vector: &[f32]) -> u64 {
         let mut hasher = DefaultHasher::new();
         let mut write = |value: f32| hasher.write_u32(value.to_bits());
+        if self == Self::Bit {
+            vector.iter().for_each(|&value| write(f32::from(u8::from(value > 0.0))));
+            return hasher.finish();
+        }
         match metric {
             Metric::Cosine => {
                 let factor = 1.0 / metric::norm(vector);
-                vector.iter().for_each(|&value| write(self.round(value * factor)));
+                vector.iter().for_each(|&value| write(self.round_unit(value * factor)));
             }
-            Metric::Dot | Metric::Euclidean => vector.iter().for_each(|&value| write(self.round_precision(value))),
+            Metric::Dot | Metric::Euclidean | Metric::Hamming => {
+                vector.iter().for_each(|&value| write(self.round_precision(value)));
+            }
         }
         hasher.finish()
+    }
+
+    /// Rounds an element of a unit vector.
+    fn round_unit(self, value: f32) -> f32 {
+        match self {
+            Self::Int8 => (value * INT8_MAX).round() + 0.0,
+            _ => self.round(value),
+        }
     }
 
     /// Rounds to as many significant bits as this type has, keeping the exponent range of float32.
@@ -88,7 +119,7 @@ impl ElementType {
         let dropped_bits = match self {
             Self::Float32 => return value + 0.0,
             Self::Float16 => 13,
-            Self::BFloat16 => 16,
+            Self::BFloat16 | Self::Int8 | Self::Bit => 16,
         };
         let bits = value.to_bits();
         let half_less_one = (1u32 << (dropped_bits - 1)) - 1;
@@ -156,8 +187,27 @@ mod tests {
     }
 
     #[test]
+    fn identity_of_codes_is_as_coarse_as_they_may_be() {
+        let row = [0.3f32, -0.7, 0.2];
+        let (longer, near, other) = ([0.6f32, -1.4, 0.4], [0.3001f32, -0.7, 0.2], [0.35f32, -0.7, 0.2]);
+        let int8 = |metric, vector: &[f32]| ElementType::Int8.identity(metric, vector);
+        assert_eq!(int8(Metric::Cosine, &row), int8(Metric::Cosine, &longer));
+        assert_eq!(int8(Metric::Cosine, &row), int8(Metric::Cosine, &near));
+        assert_ne!(int8(Metric::Cosine, &row), int8(Metric::Cosine, &other));
+        assert_ne!(int8(Metric::Euclidean, &row), int8(Metric::Euclidean, &longer));
+        for metric in [Metric::Cosine, Metric::Dot, Metric::Euclidean, Metric::Hamming] {
+            let bit = |vector: &[f32]| ElementType::Bit.identity(metric, vector);
+            assert_eq!(bit(&row), bit(&[1.0, -0.0, 9.0]));
+            assert_ne!(bit(&row), bit(&[1.0, 1.0, 9.0]));
+        }
+    }
+
+    #[test]
     fn codes_lead_back() {
         for element in ALL {
+            assert_eq!(ElementType::from_code(element.code()), Some(element));
+        }
+        for element in [ElementType::Int8, ElementType::Bit] {
             assert_eq!(ElementType::from_code(element.code()), Some(element));
         }
         assert_eq!(ElementType::from_code(9), None);

@@ -11,7 +11,7 @@ use crate::attributes::{NodeSet, RowSet};
 use crate::mapped::Blob;
 use crate::vectors::floats::as_floats;
 use crate::vectors::layout::{HEADER_LEN, Header};
-use crate::vectors::{ElementType, Metric};
+use crate::vectors::{ElementType, Extent, Metric};
 
 /// Why a vectors file could not be written or opened.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +167,17 @@ impl VectorFile {
     /// The greatest norm of a vector, 0 for an empty file.
     pub fn max_norm(&self) -> f32 {
         self.header.max_norm
+    }
+
+    /// How far the vectors reach, as the encoder of a graph has to know. Reads them all for [`ElementType::Int8`].
+    pub fn extent(&self) -> Extent {
+        match self.header.element {
+            Some(ElementType::Int8) => {
+                let vectors = (0..self.len()).filter_map(|slot| self.vector(slot).zip(self.norm(slot)));
+                Extent::of(self.header.metric, vectors)
+            }
+            _ => Extent { max_norm: self.header.max_norm, max_element: 0.0 },
+        }
     }
 
     /// Vectors that a graph holds: one for each group of equal ones.

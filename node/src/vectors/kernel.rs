@@ -1,4 +1,5 @@
-//! The one kernel that every score is computed by: inner product, squared distance and squared length of float32 rows.
+//! The one kernel that every score is computed by: inner product, squared distance, squared length and differing signs of
+//! float32 rows.
 //!
 //! Not for the graph, whose own arithmetic only chooses candidates. Invariant: the result depends on nothing but the
 //! two rows. One summation order (32 accumulators, the tail padded with zeros, a fixed reduction tree) and no fused
@@ -19,6 +20,13 @@ pub fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
 /// The squared Euclidean length of a row.
 pub fn squared_norm(a: &[f32]) -> f32 {
     dot(a, a)
+}
+
+/// The number of places at which one of two rows of equal length is above zero and the other is not. Elements beyond the
+/// shorter row are left out.
+pub fn differing_signs(a: &[f32], b: &[f32]) -> u32 {
+    debug_assert_eq!(a.len(), b.len(), "rows of one field have one length");
+    a.iter().zip(b).map(|(&x, &y)| u32::from((x > 0.0) != (y > 0.0))).sum()
 }
 
 /// Asks for a row to be brought from memory, without waiting for it. Changes no result.
@@ -188,6 +196,11 @@ mod tests {
             let exact: f64 = pairs().map(|(x, y)| (x - y) * (x - y)).sum();
             prop_assert!((f64::from(squared_distance(&a, &b)) - exact).abs() <= 1e-6 * exact + 1e-30);
         }
+    }
+
+    #[test]
+    fn zero_of_either_sign_is_not_above_zero() {
+        assert_eq!(differing_signs(&[1.0, -1.0, 0.0, -0.0, 2.0], &[0.0, 0.0, 1.0, -3.0, 1e-30]), 2);
     }
 
     #[test]

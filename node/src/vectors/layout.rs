@@ -6,8 +6,8 @@
 //! |---|---|---|
 //! | 0 | 4 bytes | magic `APHV` |
 //! | 4 | u16 | version, 1 |
-//! | 6 | u8 | metric that norms and duplicates were computed for: 1 cosine, 2 dot, 3 Euclidean |
-//! | 7 | u8 | element type that duplicates were found for: 1 float32, 2 float16, 3 bfloat16, 0 none |
+//! | 6 | u8 | metric that norms and duplicates were computed for: 1 cosine, 2 dot, 3 Euclidean, 4 Hamming |
+//! | 7 | u8 | element type that duplicates were found for: 1 float32, 2 float16, 3 bfloat16, 4 int8, 5 bit, 0 none |
 //! | 8 | u32 | dimensions |
 //! | 12 | u32 | rows of the segment |
 //! | 16 | u32 | vectors in the file; equal to the rows where no document lacks one |

@@ -14,6 +14,8 @@ pub enum Metric {
     Dot,
     /// Minus the Euclidean distance.
     Euclidean,
+    /// Minus the number of elements that are above zero in one vector alone.
+    Hamming,
 }
 
 impl Metric {
@@ -23,6 +25,7 @@ impl Metric {
             Self::Cosine => 1,
             Self::Dot => 2,
             Self::Euclidean => 3,
+            Self::Hamming => 4,
         }
     }
 
@@ -32,6 +35,7 @@ impl Metric {
             1 => Some(Self::Cosine),
             2 => Some(Self::Dot),
             3 => Some(Self::Euclidean),
+            4 => Some(Self::Hamming),
             _ => None,
         }
     }
@@ -78,6 +82,7 @@ impl Scorer {
             }
             Metric::Dot => f64::from(kernel::dot(&self.query, row)),
             Metric::Euclidean => -f64::from(kernel::squared_distance(&self.query, row)).sqrt(),
+            Metric::Hamming => -f64::from(kernel::differing_signs(&self.query, row)),
         };
         // Makes −0.0 to 0.0: the two are one score, and the total order must see a tie.
         score + 0.0
@@ -99,6 +104,7 @@ mod tests {
         assert_eq!(score(Metric::Cosine, &[3.0, 0.0], &[-5.0, 0.0]), -1.0);
         assert_eq!(score(Metric::Dot, &[1.0, 2.0], &[3.0, -4.0]), -5.0);
         assert_eq!(score(Metric::Euclidean, &[1.0, 2.0], &[4.0, 6.0]), -5.0);
+        assert_eq!(score(Metric::Hamming, &[1.0, 0.0, -2.0], &[4.0, 6.0, 5.0]), -2.0);
     }
 
     #[test]
@@ -129,11 +135,12 @@ mod tests {
     fn zero_has_one_sign() {
         assert_eq!(score(Metric::Euclidean, &[1.0], &[1.0]).to_bits(), 0.0f64.to_bits());
         assert_eq!(score(Metric::Dot, &[-0.0], &[1.0]).to_bits(), 0.0f64.to_bits());
+        assert_eq!(score(Metric::Hamming, &[1.0], &[1.0]).to_bits(), 0.0f64.to_bits());
     }
 
     #[test]
     fn codes_lead_back() {
-        for metric in [Metric::Cosine, Metric::Dot, Metric::Euclidean] {
+        for metric in [Metric::Cosine, Metric::Dot, Metric::Euclidean, Metric::Hamming] {
             assert_eq!(Metric::from_code(metric.code()), Some(metric));
         }
         assert_eq!(Metric::from_code(0), None);

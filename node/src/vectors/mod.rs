@@ -4,6 +4,7 @@
 //! score comes from the float32 rows as sent, by one kernel of one summation order.
 
 mod element;
+mod extent;
 mod file;
 mod floats;
 pub mod kernel;
@@ -19,6 +20,8 @@ mod file_tests;
 mod window_tests;
 
 pub use element::ElementType;
+pub(crate) use element::INT8_MAX;
+pub use extent::Extent;
 pub use file::{VectorFile, VectorFileError};
 pub use metric::{Metric, Scorer, norm};
 pub use window::{VectorError, vector_window};

@@ -25,9 +25,12 @@ struct Field {
 
 impl Field {
     fn new(metric: Metric, rows: BTreeMap<u32, Vec<f32>>, with_graph: bool) -> Self {
+        Self::of_element(metric, ElementType::BFloat16, rows, with_graph)
+    }
+
+    fn of_element(metric: Metric, element: ElementType, rows: BTreeMap<u32, Vec<f32>>, with_graph: bool) -> Self {
         let dims = rows.values().next().map_or(1, Vec::len);
         let num_rows = rows.keys().last().map_or(0, |row| row + 1);
-        let element = ElementType::BFloat16;
         let params = VectorFileParams { dims, metric, graph_element: Some(element) };
         let pairs = rows.iter().map(|(&row, vector)| (row, &vector[..]));
         let bytes = vector_file_in_memory(params, pairs, num_rows).unwrap();
@@ -35,7 +38,7 @@ impl Field {
         let graph = with_graph.then(|| {
             let params = GraphParams { dims, metric, element, connectivity: 16, expansion_add: 128 };
             let count = file.num_graph_nodes() as usize;
-            let mut builder = GraphBuilder::new(&params, count, file.max_norm()).unwrap();
+            let mut builder = GraphBuilder::new(&params, count, file.extent()).unwrap();
             for slot in (0..file.len()).filter(|&slot| file.is_graph_node(slot)) {
                 builder.add(slot, file.vector(slot).unwrap()).unwrap();
             }
@@ -138,6 +141,42 @@ fn a_graph_window_has_high_recall_and_true_scores_and_is_the_head_of_longer_ones
         let recall = hits as f64 / (queries.len() * 10) as f64;
         assert!(recall >= 0.95, "{metric:?}: {recall}");
     }
+}
+
+#[test]
+fn codes_only_propose_and_every_row_of_a_node_is_scored() {
+    let mut rows = random_rows(1, 12_040, 24);
+    let queries: Vec<Vec<f32>> = rows.split_off(&12_000).into_values().collect();
+    let none = RoaringBitmap::new();
+    for (metric, element, least) in [
+        (Metric::Cosine, ElementType::Int8, 0.95),
+        (Metric::Dot, ElementType::Int8, 0.95),
+        (Metric::Euclidean, ElementType::Int8, 0.95),
+        (Metric::Cosine, ElementType::Bit, 0.95),
+        (Metric::Hamming, ElementType::Bit, 0.95),
+    ] {
+        let field = Field::of_element(metric, element, rows.clone(), true);
+        let mut hits = 0;
+        for query in &queries {
+            let window = field.window(query, 256, &none, 100, false);
+            let scores: Vec<f64> = window.iter().map(|(_, score)| *score).collect();
+            let scorer = Scorer::new(metric, query);
+            for (row, score) in &window {
+                assert_eq!(scorer.score(&field.rows[row], norm(&field.rows[row])), *score, "{metric:?} {element:?}");
+            }
+            // Rows that are as good may stand for one another.
+            let model = field.model(query, &none, 10);
+            hits += model.iter().filter(|(_, score)| scores.contains(score)).count();
+            assert_eq!(field.window(query, 256, &none, 11, false), window[..11]);
+        }
+        let recall = hits as f64 / (queries.len() * 10) as f64;
+        assert!(recall >= least, "{metric:?} {element:?}: {recall}");
+    }
+    // Few elements give few codes, and each stands for many rows.
+    let field = Field::of_element(Metric::Cosine, ElementType::Bit, random_rows(12, 6_000, 6), true);
+    assert!(field.file.num_graph_nodes() <= 64);
+    let query = &queries[0][..6];
+    assert_eq!(field.window(query, 64, &none, 500, false), field.model(query, &none, 500));
 }
 
 #[test]

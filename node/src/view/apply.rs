@@ -151,5 +151,6 @@ pub(crate) fn wire_metric(metric: Metric) -> v1::Metric {
         Metric::Cosine => v1::Metric::Cosine,
         Metric::Dot => v1::Metric::Dot,
         Metric::Euclidean => v1::Metric::Euclidean,
+        Metric::Hamming => v1::Metric::Hamming,
     }
 }

@@ -144,7 +144,7 @@ async fn every_fault_of_a_collection_is_named() {
                 name: "v".into(),
                 dimensions: 65_537,
                 metric: 77,
-                element_type: 4,
+                element_type: 6,
                 hnsw: Some(Hnsw { connectivity: 3, expansion_add: u32::MAX, expansion_search: 1 }),
                 ..VectorField::default()
             }],

@@ -41,7 +41,7 @@ async fn pages_are_the_head_of_the_ranking_of_the_model() {
     for case in 0..CASES {
         let (window, server) = &servers[usize::from(case % 5 == 4)];
         let dims = 2 + random.below(3);
-        let metric = [Metric::Cosine, Metric::Dot, Metric::Euclidean][case % 3];
+        let metric = [Metric::Cosine, Metric::Dot, Metric::Euclidean, Metric::Hamming][case % 4];
         let key_case = if random.chance(0.25) { KeyCase::CaseSensitive } else { KeyCase::CaseInsensitive };
         let shards = 1 + random.below(4) as u32;
         let name = format!("case-{case}");
@@ -160,9 +160,16 @@ async fn pages_of_approximate_search_neither_repeat_nor_skip() {
         .start()
         .await;
     let mut num_approximate = 0;
-    for (shards, metric) in [(1, Metric::Cosine), (2, Metric::Euclidean), (1, Metric::Dot)] {
-        let name = format!("{metric:?}").to_lowercase();
+    for (shards, metric, element) in [
+        (1, Metric::Cosine, ElementType::Bfloat16),
+        (2, Metric::Euclidean, ElementType::Bfloat16),
+        (1, Metric::Dot, ElementType::Int8),
+        (1, Metric::Cosine, ElementType::Bit),
+        (1, Metric::Hamming, ElementType::Bit),
+    ] {
+        let name = format!("{metric:?}-{element:?}").to_lowercase();
         let mut schema = schema(DIMS as u32, metric);
+        schema.vectors[0].element_type = element.into();
         schema.vectors[0].hnsw = Some(Hnsw { expansion_search: 16, connectivity: 4, ..Hnsw::default() });
         server.client.create(collection(&name, shards, schema)).await.unwrap();
         let mut documents: Vec<_> = (0..ROWS * shards as usize)
