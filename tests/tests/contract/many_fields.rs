@@ -13,11 +13,13 @@ use antiphon_tests::random::Random;
 use antiphon_tests::sample::*;
 
 /// Name, dimensions, metric and what the graph holds.
-const FIELDS: [(&str, u32, Metric, ElementType); 4] = [
+const FIELDS: [(&str, u32, Metric, ElementType); 6] = [
     ("angle", 2, Metric::Cosine, ElementType::Bfloat16),
     ("inner", 3, Metric::Dot, ElementType::Float32),
     ("far", 2, Metric::Euclidean, ElementType::Float16),
     ("inner-2", 3, Metric::Dot, ElementType::Bfloat16),
+    ("steps", 2, Metric::Cosine, ElementType::Int8),
+    ("signs", 9, Metric::Hamming, ElementType::Bit),
 ];
 
 fn field(place: usize) -> VectorField {
