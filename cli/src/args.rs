@@ -55,7 +55,7 @@ EXIT CODES
 ///
 /// One binary: the server roles, and the commands that speak to a server.
 #[derive(Debug, Parser)]
-#[command(name = "antiphon", version, after_long_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "antiphon", version, long_version = crate::version::long(), after_long_help = EXAMPLES, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) logging: LoggingArgs,
@@ -149,6 +149,13 @@ pub(crate) enum Command {
     /// The data are paragraphs and questions of XQuAD (Artetxe, Ruder and Yogatama 2020, CC BY-SA 4.0) in English, Russian
     /// and Chinese, with vectors. The server is a process of its own over an empty folder; it is stopped at the end.
     Demo(DemoArgs),
+    /// Write what a shell needs to complete commands and flags.
+    ///
+    /// bash: antiphon completions bash >/etc/bash_completion.d/antiphon; zsh: a file _antiphon in a folder of $fpath; fish:
+    /// ~/.config/fish/completions/antiphon.fish.
+    Completions(CompletionsArgs),
+    /// Write man pages: that of antiphon itself, or with --dir one for each command.
+    Man(ManArgs),
 }
 
 /// `antiphon get`.
@@ -178,6 +185,22 @@ pub(crate) struct StatusArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
+}
+
+/// `antiphon completions`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `antiphon man`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// A folder for the pages of all commands, antiphon.1, antiphon-serve.1 and so on; it is made if it is not there.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<std::path::PathBuf>,
 }
 
 /// `antiphon demo`.

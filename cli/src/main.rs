@@ -13,6 +13,7 @@ mod queries;
 mod roles;
 mod settings;
 mod telemetry;
+mod version;
 
 use std::process::ExitCode;
 
@@ -70,6 +71,8 @@ async fn command(cli: Cli) -> Result<u8, Failure> {
         Command::Restore(args) => commands::restore(args).await?,
         Command::Status(args) => commands::status(args).await?,
         Command::Demo(args) => demo::run(args).await?,
+        Command::Completions(args) => commands::completions(args)?,
+        Command::Man(args) => commands::man(args)?,
         Command::Serve(_) | Command::Node(_) | Command::Coordinator(_) => {}
     }
     Ok(EXIT_OK)

@@ -29,6 +29,60 @@ fn help_has_examples() {
 }
 
 #[test]
+fn the_version_names_commit_and_features() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(stdout(&antiphon(&["-V"], &[])), format!("antiphon {version}\n"));
+    let long = stdout(&antiphon(&["--version"], &[]));
+    let mut lines = long.lines();
+    assert_eq!(lines.next(), Some(format!("antiphon {version}").as_str()));
+    let rest: Vec<&str> = lines.collect();
+    assert_eq!(rest.last(), Some(&"features bert"), "{long}");
+    for commit in rest.iter().filter_map(|line| line.strip_prefix("commit ")) {
+        assert!(commit.trim_end_matches('+').chars().all(|c| c.is_ascii_hexdigit()), "{long}");
+    }
+}
+
+#[test]
+fn completions_know_the_commands_and_their_flags() {
+    for (shell, words) in [
+        ("bash", "antiphon__subcmd__collection__subcmd__create"),
+        ("zsh", "#compdef antiphon"),
+        ("fish", "expansion-search"),
+    ] {
+        let output = antiphon(&["completions", shell], &[]);
+        assert!(output.status.success() && stdout(&output).contains(words), "{shell}");
+        assert!(stdout(&output).contains("print-config"), "{shell}");
+    }
+    let mut bash = Command::new("bash");
+    let script = stdout(&antiphon(&["completions", "bash"], &[]));
+    assert!(bash.args(["-n", "-c", &script]).status().unwrap().success());
+    assert_eq!(antiphon(&["completions", "csh"], &[]).status.code(), Some(2));
+}
+
+#[test]
+fn there_is_a_man_page_for_each_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("share/man1");
+    let output = antiphon(&["man", "--dir", pages.to_str().unwrap()], &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for (page, words) in [
+        ("antiphon.1", "EXIT CODES"),
+        ("antiphon-serve.1", "print\\-config"),
+        ("antiphon-collection-create.1", "bfloat16"),
+    ] {
+        let text = std::fs::read_to_string(pages.join(page)).unwrap();
+        assert!(text.starts_with(".ie") && text.contains(words), "{page}:\n{text}");
+    }
+    assert!(stdout(&antiphon(&["man"], &[])).contains(".TH antiphon 1"));
+    // A file where the folder should be.
+    let taken = folder.path().join("taken");
+    std::fs::write(&taken, "").unwrap();
+    let output = antiphon(&["man", "--dir", taken.to_str().unwrap()], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("can't write man pages"), "{}", stderr(&output));
+}
+
+#[test]
 fn the_server_can_be_named_behind_a_subcommand() {
     for command in [&["collection", "list"][..], &["alias", "list"], &["status"]] {
         let arguments = [command, &["--address", "127.0.0.1:1"]].concat();
