@@ -23,6 +23,7 @@ pub(crate) use search::SearchArgs;
 pub(crate) use server::ServerArgs;
 
 use crate::settings::LogFormat;
+use crate::version::LONG;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -55,7 +56,7 @@ EXIT CODES
 ///
 /// One binary: the server roles, and the commands that speak to a server.
 #[derive(Debug, Parser)]
-#[command(name = "antiphon", version, long_version = crate::version::long(), after_long_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "antiphon", version, long_version = LONG.as_str(), after_long_help = EXAMPLES, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) logging: LoggingArgs,

@@ -239,6 +239,8 @@ table! {
         filter: String = "info".to_owned(),
         /// text or json.
         format: LogFormat = LogFormat::Text,
+        /// A coordinator logs each search that takes so many milliseconds or more, with what its phases took; 0: none.
+        slow_search_ms: u64 = 1_000,
     }
 }
 

@@ -16,6 +16,8 @@ pub struct CoordinatorConfig {
     pub max_response_bytes: usize,
     /// Longest a call may take where its caller set no deadline, or a later one.
     pub default_timeout: Duration,
+    /// From here on a search is told in the log, with its phases; `None`: none is.
+    pub slow_search: Option<Duration>,
     /// How old the coordinator's catalog may be.
     pub catalog_interval: Duration,
     /// What makes vectors of texts. Without any, the services that need one are not there.
@@ -29,6 +31,7 @@ impl Default for CoordinatorConfig {
             max_message_bytes: 16 << 20,
             max_response_bytes: 4 << 20,
             default_timeout: Duration::from_secs(30),
+            slow_search: Some(Duration::from_secs(1)),
             catalog_interval: Duration::from_secs(1),
             embedders: Embedders::default(),
         }

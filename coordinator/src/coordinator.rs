@@ -57,7 +57,9 @@ impl Coordinator {
         deadline: Deadline,
         resolve: impl Fn(Arc<Resolved>) -> Result<SearchRequest, ApiError>,
     ) -> Result<SearchResponse, ApiError> {
-        let run = |request| search::run(&self.cluster, request, deadline, self.config.max_response_bytes);
+        let config = &self.config;
+        let run =
+            |request| search::run(&self.cluster, request, deadline, config.max_response_bytes, config.slow_search);
         let search = async {
             let mut collection = self.collections.find(name).await?;
             let mut request = match resolve(Arc::clone(&collection)) {

@@ -67,6 +67,8 @@ fn coordinator_config(settings: &Settings, embedders: Embedders) -> CoordinatorC
         max_message_bytes: limits.max_message_bytes as usize,
         max_response_bytes: limits.max_response_bytes as usize,
         default_timeout: Duration::from_millis(limits.default_timeout_ms),
+        slow_search: (settings.logging.slow_search_ms > 0)
+            .then(|| Duration::from_millis(settings.logging.slow_search_ms)),
         embedders,
         ..CoordinatorConfig::default()
     }

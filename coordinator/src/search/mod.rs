@@ -1,5 +1,6 @@
 //! One search: scatter to the shards, gather their windows, merge, fuse, cut the page, fetch its documents.
 
+mod clock;
 mod gather;
 mod lists;
 mod merge;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
@@ -11,6 +11,7 @@ use antiphon_proto::v1::{Coverage, Document, Match, SearchResponse, ShardFailure
 use futures::future::join_all;
 use prost::Message;
 
+use super::clock::{Phase, SearchClock};
 use super::gather::{Seen, gather, is_of_shard, shard_failures, target};
 use super::merge::{Hit, merge};
 use super::rank::{Ranked, rank};
@@ -19,19 +20,33 @@ use crate::cluster::{Cluster, First, NodeHandle};
 use crate::token::{self, Position};
 use crate::validate::MAX_TERMS;
 
-/// Runs a search.
+/// Runs a search. One that takes as long as `slow` is told in the log.
 ///
 /// # Errors
 /// Those of the contract.
 pub async fn run(
     cluster: &Cluster,
+    request: SearchRequest,
+    deadline: Deadline,
+    max_response_bytes: usize,
+    slow: Option<Duration>,
+) -> Result<SearchResponse, ApiError> {
+    let mut clock = SearchClock::start(&request, slow);
+    let result = run_phases(cluster, request, deadline, max_response_bytes, &mut clock).await;
+    clock.end(&result);
+    result
+}
+
+async fn run_phases(
+    cluster: &Cluster,
     mut request: SearchRequest,
     deadline: Deadline,
     max_response_bytes: usize,
+    clock: &mut SearchClock,
 ) -> Result<SearchResponse, ApiError> {
-    let began = Instant::now();
+    clock.begin(Phase::Gather);
     let gathered = gather(cluster, &request, deadline).await?;
-    record_phase("gather", began);
+    clock.begin(Phase::Merge);
     let several = request.lists.iter().any(|list| list.query > 0);
     for ((list, num_terms), is_cut) in request.lists.iter().zip(&gathered.num_terms).zip(&gathered.is_cut) {
         let ListKind::Keyword(query) = &list.kind else { continue };
@@ -43,7 +58,6 @@ pub async fn run(
             request.warnings.push(format!("only the first {MAX_TERMS} terms of the query text were searched for"));
         }
     }
-    let began = Instant::now();
     let mut lists: Vec<Vec<Hit>> =
         gathered.lists.into_iter().map(|shards| merge(shards, request.collection.key_rule, request.window)).collect();
     if let (Some(least), Method::Turns(_)) = (request.min_score, &request.method) {
@@ -51,11 +65,9 @@ pub async fn run(
         lists.iter_mut().for_each(|list| list.retain(|hit| hit.score >= least));
     }
     let (ranked, has_more) = rank(&request, &lists)?;
-    record_phase("merge", began);
-    let began = Instant::now();
+    clock.begin(Phase::Fetch);
     let mut failures = gathered.failures;
     let mut documents = fetch(cluster, &request, &ranked, &gathered.views, &mut failures, deadline).await?;
-    record_phase("fetch", began);
     if !failures.is_empty() {
         metrics::counter!("antiphon_partial_answers_total").increment(1);
     }
@@ -91,11 +103,6 @@ pub async fn run(
     };
     check_size(response.encoded_len(), max_response_bytes)?;
     Ok(response)
-}
-
-/// Notes how long a phase of a search took.
-fn record_phase(phase: &'static str, began: Instant) {
-    metrics::histogram!("antiphon_search_phase_seconds", "phase" => phase).record(began.elapsed());
 }
 
 /// Refuses an answer that clients could not take.

@@ -15,10 +15,10 @@ use crate::vectors::{Metric, Scorer, VectorFile};
 /// Rows between two looks at whether to stop.
 const STOP_INTERVAL: u32 = 1024;
 
-/// What visiting a graph costs for each candidate wanted, in rows scanned. From 100,000 vectors of 384 elements at
-/// depth 128, where graph and scan take the same time when a fifth of the rows is live:
-/// `20,000 rows = 31 × 128 / 0.2`.
-const ROWS_PER_CANDIDATE: f64 = 31.0;
+/// What visiting a graph costs for each candidate wanted, in rows scanned. From 63,436 vectors of 256 elements at depth 384,
+/// with sets of rows that may be found (`bench-filter`): 12 where the graph compares by inner product, 17 to 20 where by
+/// distance, at shares from 1 down to 0.2.
+const ROWS_PER_CANDIDATE: f64 = 16.0;
 
 /// Bytes of rows asked from memory ahead of their scoring; a quarter of a usual first-level cache.
 const PREFETCH_BYTES: usize = 8192;
