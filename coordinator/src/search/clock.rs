@@ -1,6 +1,7 @@
 //! How long a search and its phases take: for the metrics, and for the log where it was slow.
 //!
-//! Invariant: a search that took too long is told once, also where it failed or its caller gave it up.
+//! Invariant: a search that took too long is told once, also where it failed, or was given up at its
+//! deadline or with its caller.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -65,7 +66,7 @@ impl SearchClock {
             began: Instant::now(),
             phase: None,
             took: [None; 3],
-            outcome: "given up by its caller",
+            outcome: "given up",
         }
     }
 
@@ -210,7 +211,7 @@ mod tests {
         assert!(failed.contains("outcome=\"SHARD_UNAVAILABLE\"") && failed.contains("gather_ms="), "{failed}");
         assert!(!failed.contains("merge_ms"), "{failed}");
         let dropped = logged(Some(Duration::ZERO), |clock| clock.begin(Phase::Fetch));
-        assert!(dropped.contains("outcome=\"given up by its caller\"") && dropped.contains("fetch_ms="), "{dropped}");
+        assert!(dropped.contains("outcome=\"given up\"") && dropped.contains("fetch_ms="), "{dropped}");
     }
 
     #[test]
