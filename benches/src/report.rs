@@ -95,6 +95,20 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Prints a table, and writes it as JSON: an object a row.
+///
+/// # Errors
+/// Where the file can't be written.
+pub fn tell_table(head: &[&str], rows: &[Vec<String>], json: &Path) -> Outcome<()> {
+    print(&table(head, rows));
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| head.iter().zip(row).map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect())
+        .map(serde_json::Value::Object)
+        .collect();
+    write_json(json, &rows.into())
+}
+
 /// Prints to standard output.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();

@@ -89,13 +89,7 @@ fn main() -> Outcome<()> {
         note(element.1);
         table.extend(runtime()?.block_on(lines(&args, &corpus, element, &queries))?);
     }
-    report::print(&report::table(&HEAD, &table));
-    let rows: Vec<_> = table
-        .iter()
-        .map(|row| HEAD.iter().zip(row).map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect())
-        .map(serde_json::Value::Object)
-        .collect();
-    report::write_json(&args.json, &rows.into())
+    report::tell_table(&HEAD, &table, &args.json)
 }
 
 /// One line for each depth.

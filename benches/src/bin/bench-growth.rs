@@ -88,13 +88,7 @@ fn main() -> Outcome<()> {
         note(&format!("{rows} rows, {shards} shards"));
         table.push(runtime()?.block_on(line(&args, &corpus.head(rows), shards, &queries))?);
     }
-    report::print(&report::table(&HEAD, &table));
-    let rows: Vec<_> = table
-        .iter()
-        .map(|row| HEAD.iter().zip(row).map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect())
-        .map(serde_json::Value::Object)
-        .collect();
-    report::write_json(&args.json, &rows.into())
+    report::tell_table(&HEAD, &table, &args.json)
 }
 
 async fn line(args: &Args, corpus: &Corpus, shards: u32, queries: &[Query]) -> Outcome<Vec<String>> {

@@ -15,10 +15,15 @@ use crate::vectors::{Metric, Scorer, VectorFile};
 /// Rows between two looks at whether to stop.
 const STOP_INTERVAL: u32 = 1024;
 
-/// What visiting a graph costs for each candidate wanted, in rows scanned. From 63,436 vectors of 256 elements at depth 384,
-/// with sets of rows that may be found (`bench-filter`): 12 where the graph compares by inner product, 17 to 20 where by
-/// distance, at shares from 1 down to 0.2.
-const ROWS_PER_CANDIDATE: f64 = 16.0;
+/// What visiting a graph costs for each candidate wanted, in rows scanned one after another. From 100,000 vectors of 384
+/// elements at depth 128, where graph and scan take the same time when a fifth of the rows is live:
+/// `20,000 rows = 31 × 128 / 0.2`.
+const ROWS_PER_CANDIDATE: f64 = 31.0;
+
+/// What scanning one of the scattered rows that a filter selects costs, in rows scanned one after another. From 63,436
+/// vectors of 256 elements: 54 ns a row of all, 136 to 155 ns at shares of 0.5 to 0.3 (`bench-filter`, raw scans).
+/// Less than these say, for a scan is exact.
+const ROWS_PER_SCATTERED_ROW: f64 = 2.0;
 
 /// Bytes of rows asked from memory ahead of their scoring; a quarter of a usual first-level cache.
 const PREFETCH_BYTES: usize = 8192;
@@ -96,7 +101,8 @@ impl SegmentSearch<'_> {
         let share = f64::from(self.rows.len(num_rows)) / f64::from(num_rows.max(1));
         // The graph visits other nodes as well until it has found enough of these.
         let graph_cost = ROWS_PER_CANDIDATE * depth as f64 / share + num_strays as f64;
-        share > 0.0 && graph_cost < count * share
+        let row_cost = if matches!(self.rows, Selection::Only { .. }) { ROWS_PER_SCATTERED_ROW } else { 1.0 };
+        share > 0.0 && graph_cost < count * share * row_cost
     }
 
     /// Whether the query tells rows apart: under the inner product a zero vector does not.
