@@ -10,6 +10,7 @@ mod documents;
 mod import;
 mod search;
 mod server;
+mod token;
 
 use clap::{Parser, Subcommand};
 
@@ -21,6 +22,7 @@ pub(crate) use documents::{CountArgs, DeleteArgs, ExportArgs};
 pub(crate) use import::ImportArgs;
 pub(crate) use search::SearchArgs;
 pub(crate) use server::ServerArgs;
+pub(crate) use token::{AddTokenArgs, TokenArgs, TokenCommand};
 
 use crate::settings::LogFormat;
 use crate::version::LONG;
@@ -150,6 +152,8 @@ pub(crate) enum Command {
     /// The data are paragraphs and questions of XQuAD (Artetxe, Ruder and Yogatama 2020, CC BY-SA 4.0) in English, Russian
     /// and Chinese, with vectors. The server is a process of its own over an empty folder; it is stopped at the end.
     Demo(DemoArgs),
+    /// Make tokens, by which callers of a server are told from each other.
+    Token(TokenArgs),
     /// Write what a shell needs to complete commands and flags.
     ///
     /// bash: antiphon completions bash >/etc/bash_completion.d/antiphon; zsh: a file _antiphon in a folder of $fpath; fish:

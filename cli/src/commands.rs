@@ -11,6 +11,7 @@ mod get;
 mod search;
 mod search_output;
 mod status;
+mod token;
 
 pub(crate) use alias::run as alias;
 pub(crate) use backup::{restore, run as backup};
@@ -23,3 +24,4 @@ pub(crate) use get::run as get;
 pub(crate) use search::run as search;
 pub(crate) use search_output::{Shown, render as render_matches};
 pub(crate) use status::run as status;
+pub(crate) use token::run as token;

@@ -20,7 +20,6 @@ use std::time::Instant;
 use antiphon_proto::v1;
 use antiphon_proto::v1::collection_service_client::CollectionServiceClient;
 use antiphon_proto::v1::document_service_client::DocumentServiceClient;
-use tonic::transport::Channel;
 
 use attributes::Attributes;
 pub(crate) use batch::{Item, Origin};
@@ -34,7 +33,7 @@ pub(crate) use stream::{Import, Tally};
 use verdict::Verdict;
 
 use crate::args::ImportArgs;
-use crate::client::{self, MAX_ANSWER_BYTES};
+use crate::client::{Channel, self, MAX_ANSWER_BYTES};
 use crate::failure::{EXIT_OK, EXIT_SOME_REJECTED, Failure};
 use crate::output::{count, note, seconds};
 

@@ -72,6 +72,7 @@ async fn command(cli: Cli) -> Result<u8, Failure> {
         Command::Status(args) => commands::status(args).await?,
         Command::Demo(args) => demo::run(args).await?,
         Command::Completions(args) => commands::completions(args)?,
+        Command::Token(args) => commands::token(args)?,
         Command::Man(args) => commands::man(args)?,
         Command::Serve(_) | Command::Node(_) | Command::Coordinator(_) => {}
     }

@@ -68,6 +68,18 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// What is logged of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AuditLog {
+    /// None.
+    Nothing,
+    /// Of collections and aliases.
+    Collections,
+    /// Those, and of documents.
+    Documents,
+}
+
 table! {
     /// Settings of an Antiphon server. Each can also be given as the environment variable named beside it.
     Settings {
@@ -88,6 +100,10 @@ table! {
         /// How the process finds the others of its cluster. Without gossip_listen it takes no part in one: a coordinator then
         /// asks the nodes that it was told of.
         cluster: ClusterSettings = ClusterSettings::default(),
+        /// Encrypted connections. Files are read again when they change.
+        tls: Tls = Tls::default(),
+        /// Who may call the public API.
+        access: Access = Access::default(),
         /// Bounds of requests and of the work they cause.
         limits: Limits = Limits::default(),
         /// When rows leave memory for a segment.
@@ -120,8 +136,8 @@ table! {
         /// Where others reach that, as address:port; left out: gossip_listen itself, or where that is 0.0.0.0, the address
         /// of this host towards the first seed.
         gossip_advertise: String = String::new(),
-        /// URL at which others call this process; left out: http:// and listen, with the host of gossip_advertise where
-        /// listen is 0.0.0.0.
+        /// URL at which others call this process; left out: http:// (with tls.cert_file https://) and listen, with the
+        /// host of gossip_advertise where listen is 0.0.0.0.
         advertise: String = String::new(),
         /// Members to begin with, as host:port of their gossip_listen. A DNS name may stand for many and is asked anew each
         /// minute.
@@ -136,6 +152,35 @@ table! {
         gossip_interval_ms: u64 = 150,
         /// How long a node that is told to stop waits for others to take its shards, in seconds, 0 to 3,600.
         drain_s: u64 = 20,
+    }
+}
+
+table! {
+    /// Encrypted connections. Files are read again when they change.
+    Tls {
+        /// PEM file with the server's certificate and those that lead to its authority; calls to other members show it too.
+        /// Empty: the server speaks without TLS.
+        cert_file: PathBuf = PathBuf::new(),
+        /// PEM file with the private key of it.
+        key_file: PathBuf = PathBuf::new(),
+        /// PEM file with authorities: every caller must show a certificate of one of them (mutual TLS), health checks too.
+        /// Empty: callers show none.
+        client_ca_file: PathBuf = PathBuf::new(),
+        /// PEM file with the authorities of the other members' certificates. Empty: those of the system.
+        ca_file: PathBuf = PathBuf::new(),
+        /// A name that the other members' certificates bear. Empty: the host of the address at which each is called.
+        server_name: String = String::new(),
+    }
+}
+
+table! {
+    /// Who may call the public API.
+    Access {
+        /// TOML file of tokens, read again when it changes; `antiphon token` makes them. Empty: whoever reaches the server
+        /// may do everything.
+        tokens_file: PathBuf = PathBuf::new(),
+        /// Whether the server tells what services it has (gRPC reflection). With tokens it tells those who have one.
+        reflection: bool = true,
     }
 }
 
@@ -160,6 +205,9 @@ table! {
         /// How long a call may take whose caller sets no deadline, in milliseconds; also the most a caller can ask for.
         /// 1 to 3,600,000.
         default_timeout_ms: u64 = 30_000,
+        /// How long a connection is used, in seconds, before its client is asked to make another, so that clients spread over
+        /// servers that were added; 0: for as long as the client likes. At most 86,400.
+        max_connection_age_s: u64 = 0,
         /// Rows of a shard that may wait to be sealed; writes beyond are refused as OVERLOADED. At least sealing.seal_rows.
         max_unsealed_rows: u64 = 131_072,
         /// The same in bytes. At least sealing.seal_bytes.
@@ -241,12 +289,17 @@ table! {
         format: LogFormat = LogFormat::Text,
         /// A coordinator logs each search that takes so many milliseconds or more, with what its phases took; 0: none.
         slow_search_ms: u64 = 1_000,
+        /// What is logged of who changed what, with the target antiphon::audit: nothing; changes of collections and aliases;
+        /// documents: those and each call that writes or deletes documents.
+        audit: AuditLog = AuditLog::Collections,
     }
 }
 
 /// The tables within the tree: name, what they are about, keys.
 pub(crate) const TABLES: &[(&str, &[&str], &[Key])] = &[
     ("cluster", ClusterSettings::ABOUT, ClusterSettings::KEYS),
+    ("tls", Tls::ABOUT, Tls::KEYS),
+    ("access", Access::ABOUT, Access::KEYS),
     ("limits", Limits::ABOUT, Limits::KEYS),
     ("sealing", Sealing::ABOUT, Sealing::KEYS),
     ("merging", Merging::ABOUT, Merging::KEYS),

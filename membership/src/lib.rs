@@ -6,8 +6,8 @@
 //!
 //! Not here: what serving a shard means (the node's), which replica is asked (the coordinator's).
 
-mod channel;
 mod config;
+mod dialer;
 mod error;
 mod member;
 mod members;
@@ -16,8 +16,8 @@ pub mod placement;
 mod secret;
 mod signed_socket;
 
-pub use channel::{MemberChannel, NodeClient, connect};
 pub use config::MembershipConfig;
+pub use dialer::{Dialer, NodeClient};
 pub use error::MembershipError;
 pub use member::{Member, Phase, Role, ShardKey, ShardReport, Stage};
 pub use members::{LostMember, Members};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use antiphon_membership::{Membership, Phase, Secret, ShardKey};
+use antiphon_membership::{Dialer, Membership, Phase, ShardKey};
 use antiphon_proto::internal::ShardRef;
 use antiphon_proto::store::{Catalog, CollectionEntry};
 use antiphon_store::{CatalogStore, CollectionUid, ShardId, Store, VersionedCatalog};
@@ -88,9 +88,9 @@ impl Node {
     }
 
     /// Joins a cluster: from now on the node holds the shards that its members place on it. Once.
-    pub async fn join(self: &Arc<Self>, membership: Arc<Membership>, secret: Secret) {
+    pub async fn join(self: &Arc<Self>, membership: Arc<Membership>, dialer: Dialer) {
         if self.membership.set(Arc::clone(&membership)).is_ok() {
-            let steward = Steward::start(self, membership, secret);
+            let steward = Steward::start(self, membership, dialer);
             self.background.lock().await.push(steward);
         }
     }

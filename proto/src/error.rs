@@ -96,12 +96,37 @@ reasons! {
     Deadline = "DEADLINE", DeadlineExceeded, true;
     /// Send a credential that is valid.
     TokenInvalid = "TOKEN_INVALID", Unauthenticated, false;
+    /// Ask for a token with the scope that is missing.
+    TokenScope = "TOKEN_SCOPE", PermissionDenied, false;
     /// Nobody waits for the answer any more.
     Cancelled = "CANCELLED", Cancelled, false;
     /// Call the operator: stored data is damaged. The segment is set aside; the node goes on.
     Corruption = "CORRUPTION", DataLoss, false;
     /// Report a bug.
     Internal = "INTERNAL", Internal, false;
+}
+
+/// A code as the gRPC documents write it.
+pub fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
 }
 
 impl ErrorKind {
@@ -278,8 +303,8 @@ fn kind_of_code(code: Code) -> ErrorKind {
         | Code::Internal
         | Code::FailedPrecondition
         | Code::Aborted
-        | Code::Unimplemented
-        | Code::PermissionDenied => ErrorKind::Internal,
+        | Code::Unimplemented => ErrorKind::Internal,
+        Code::PermissionDenied => ErrorKind::TokenScope,
         Code::Unauthenticated => ErrorKind::TokenInvalid,
     }
 }

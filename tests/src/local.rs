@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use antiphon_access::AccessLayer;
 use antiphon_coordinator::status_layer::StatusLayer;
 use antiphon_coordinator::{Cluster, Coordinator, CoordinatorConfig, NodeClient, NodeHandle, services};
+use antiphon_membership::Dialer;
 use antiphon_node::{Node, NodeConfig, NodeServer};
 use antiphon_proto::internal::node_service_server::NodeServiceServer;
 use antiphon_store::Store;
@@ -96,16 +98,16 @@ impl LocalBuilder {
                 let service = service.max_decoding_message_size(256 << 20).max_encoding_message_size(256 << 20);
                 let (url, task) = serve(Server::builder().add_service(service)).await;
                 tasks.push(task);
-                handles.push(NodeHandle::new(&url, NodeClient::connect(&url, None).unwrap()));
+                handles.push(NodeHandle::new(&url, NodeClient::connect(&url, &Dialer::default()).unwrap()));
             }
             nodes.push(node);
         }
         for address in self.more_addresses {
-            handles.push(NodeHandle::new(&address, NodeClient::connect(&address, None).unwrap()));
+            handles.push(NodeHandle::new(&address, NodeClient::connect(&address, &Dialer::default()).unwrap()));
         }
         let coordinator =
             Coordinator::start(self.coordinator, self.store.clone(), Cluster::new(handles)).await.unwrap();
-        let (url, task) = serve(Server::builder().layer(StatusLayer).add_routes(services::routes(&coordinator))).await;
+        let (url, task) = serve(Server::builder().layer(StatusLayer).layer(AccessLayer::default()).add_routes(services::routes(&coordinator))).await;
         tasks.push(task);
         Local { client: Client::connect(&url).await, url, nodes, store: self.store, tasks }
     }

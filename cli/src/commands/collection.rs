@@ -4,10 +4,9 @@ use std::io::{IsTerminal as _, Write as _};
 
 use antiphon_proto::v1;
 use antiphon_proto::v1::collection_service_client::CollectionServiceClient;
-use tonic::transport::Channel;
 
 use crate::args::{CollectionArgs, CollectionCommand, ConnectionArgs, CreateArgs, EmbedderSpec, UpdateArgs};
-use crate::client;
+use crate::client::{self, Channel};
 use crate::failure::Failure;
 use crate::output::{CollectionJson, Table, bytes, count, plain, print, print_json};
 

@@ -8,11 +8,10 @@ use antiphon_proto::v1::document_service_client::DocumentServiceClient;
 use antiphon_proto::v1::hybrid_search_service_client::HybridSearchServiceClient;
 use antiphon_proto::{v1, vector};
 use tokio::sync::mpsc;
-use tonic::transport::Channel;
 
 use super::data::{self, DIMENSIONS, Record, RecordKind};
 use crate::args::ConnectionArgs;
-use crate::client;
+use crate::client::{self, Channel};
 use crate::commands::{Shown, render_matches};
 use crate::failure::Failure;
 use crate::import::{BatchLimits, Batcher, Import, Item, Origin, Progress, Read, Rejects};
@@ -30,7 +29,7 @@ const ASKED: [&str; 2] = ["571c8539dd7acb1400e4c0e3", "572f6a0ba23a5019007fc5eb"
 /// # Errors
 /// Any call that fails.
 pub(super) async fn tell(address: &str, data: &Path, keep: bool) -> Result<(), Failure> {
-    let connection = ConnectionArgs { address: address.to_owned(), timeout_s: 60 };
+    let connection = ConnectionArgs::plain(address, 60);
     let channel = client::connect(&connection).await?;
     print(&format!("A server listens on {address}; its data are in {}.\n\n", data.display()))?;
     let records = data::records()?;

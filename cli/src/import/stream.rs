@@ -12,7 +12,6 @@ use antiphon_proto::v1::{ImportDocumentsRequest, ImportDocumentsResponse};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use super::batch::Batch;
@@ -20,7 +19,7 @@ use super::batcher::{Batcher, Next};
 use super::progress::Progress;
 use super::rejects::{Rejected, Rejects};
 use super::verdict::Verdict;
-use crate::client::{failure, status_words};
+use crate::client::{Channel, failure, status_words};
 use crate::failure::Failure;
 
 /// Batches on their way at once.

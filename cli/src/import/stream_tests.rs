@@ -12,6 +12,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response};
 
 use super::*;
+use crate::client::{Bearer, Channel};
 use crate::import::{BatchLimits, Item, Origin, Read};
 
 /// What the server does when it meets a document with the field `mark`, by its value.
@@ -181,7 +182,7 @@ async fn import(num_docs: usize, marks: &[(usize, &str)], state: State) -> Outco
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejects.jsonl");
-    let client = DocumentServiceClient::new(tonic::transport::Endpoint::from_shared(address).unwrap().connect_lazy());
+    let client = client_of(&address);
     let batcher = Batcher::new(receiver, BatchLimits { max_docs: 3, max_bytes: 1 << 20 });
     let mut import = Import::new(client, "c", batcher, 2, Progress::silent(), Rejects::new(Some(&path)).unwrap());
     let result = import.run().await;
@@ -266,10 +267,14 @@ async fn what_no_document_can_help_ends_the_import() {
     assert_eq!((outcome.num_streams, outcome.tally.num_rejected), (1, 0));
 }
 
+fn client_of(address: &str) -> DocumentServiceClient<Channel> {
+    let endpoint = tonic::transport::Endpoint::from_shared(address.to_owned()).unwrap();
+    DocumentServiceClient::new(Channel::new(endpoint.connect_lazy(), Bearer::default()))
+}
+
 #[tokio::test]
 async fn tries_are_bounded() {
-    let client =
-        DocumentServiceClient::new(tonic::transport::Endpoint::from_static("http://127.0.0.1:1").connect_lazy());
+    let client = client_of("http://127.0.0.1:1");
     let (sender, receiver) = mpsc::channel(1);
     let origin = Origin { file: "f".into(), line: 1 };
     let document = v1::Document { key: "a".to_owned(), ..v1::Document::default() };

@@ -11,6 +11,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::embedders::start_embedders;
+use super::guard;
 use super::joining::{self, Joined};
 use super::listen::Port;
 use super::{coordinator_config, metrics, open_store};
@@ -19,42 +20,46 @@ use crate::settings::Settings;
 
 /// Serves until the process is told to stop.
 pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
-    let port = Port::bind(settings.listen).await?;
+    let port = Port::bind(&settings).await?;
+    let access = guard::public_access(&settings)?;
     let store = open_store(&settings.store).await?;
     let _metrics = metrics(&settings, None).await?;
     let embedders = start_embedders(&settings).await?;
     let joined = joining::join(&settings, Role::Coordinator, port.address()).await?;
     let cluster = match &joined {
-        Some(Joined { membership, secret }) => Cluster::of_members(membership, secret.clone(), None),
+        Some(Joined { membership, dialer, .. }) => Cluster::of_members(membership, dialer.clone(), None),
         None => fixed_nodes(&settings)?,
     };
     let coordinator = Coordinator::start(coordinator_config(&settings, embedders), store, cluster)
         .await
         .map_err(|error| Failure::of("the coordinator cannot start", &error))?;
     tracing::info!(store = settings.store, nodes = settings.nodes.len(), "serving");
-    let (routes, health) = public_routes(&coordinator).await?;
+    let (routes, health) = public_routes(&coordinator, settings.access.reflection).await?;
     let on_stop = async {
         health.stop().await;
         if let Some(joined) = &joined {
             joined.membership.leave().await;
         }
     };
-    port.serve(routes, on_stop).await
+    port.serve(routes, access, on_stop).await
 }
 
 /// The nodes that the settings name.
 fn fixed_nodes(settings: &Settings) -> Result<Cluster, Failure> {
-    let secret = joining::secret(settings)?;
+    let dialer = joining::dialer(settings, joining::secret(settings)?)?;
     let handle = |address: &String| {
-        let client = NodeClient::connect(address, secret.as_ref())
+        let client = NodeClient::connect(address, &dialer)
             .map_err(|error| Failure::of(format!("the node {address}"), &error))?;
         Ok(NodeHandle::new(address, client))
     };
     Ok(Cluster::new(settings.nodes.iter().map(handle).collect::<Result<_, Failure>>()?))
 }
 
-/// The public API with health and reflection.
-pub(super) async fn public_routes(coordinator: &Arc<Coordinator>) -> Result<(Routes, Health), Failure> {
+/// The public API with health, and with reflection where it is wanted.
+pub(super) async fn public_routes(
+    coordinator: &Arc<Coordinator>,
+    has_reflection: bool,
+) -> Result<(Routes, Health), Failure> {
     let descriptors = if coordinator.has_embedders() { EMBEDDING_DESCRIPTORS } else { PUBLIC_DESCRIPTORS };
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -68,7 +73,10 @@ pub(super) async fn public_routes(coordinator: &Arc<Coordinator>) -> Result<(Rou
     let (v1, v1alpha) = (reflection().build_v1().map_err(failed)?, reflection().build_v1alpha().map_err(failed)?);
     let (health, health_service) = Health::new(&services::names(coordinator)).await;
     let mut routes = RoutesBuilder::from(services::routes(coordinator));
-    routes.add_service(v1).add_service(v1alpha).add_service(health_service);
+    routes.add_service(health_service);
+    if has_reflection {
+        routes.add_service(v1).add_service(v1alpha);
+    }
     Ok((routes.routes(), health))
 }
 

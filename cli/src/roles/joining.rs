@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use antiphon_membership::{CLUSTER_METADATA, Membership, MembershipConfig, Role, Secret};
+use antiphon_membership::{CLUSTER_METADATA, Dialer, Membership, MembershipConfig, Role, Secret};
 use antiphon_proto::error::{ApiError, ErrorKind};
 use tonic::{Request, Status};
 
+use super::guard;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -17,6 +18,16 @@ pub(super) struct Joined {
     pub(super) membership: Arc<Membership>,
     /// What they prove themselves by.
     pub(super) secret: Secret,
+    /// How they are called.
+    pub(super) dialer: Dialer,
+}
+
+/// How members are called by a process that proves itself by a secret, if there is one.
+///
+/// # Errors
+/// Where the files of TLS are not right.
+pub(super) fn dialer(settings: &Settings, secret: Option<Secret>) -> Result<Dialer, Failure> {
+    Ok(Dialer::new(secret, guard::member_tls(settings)?))
 }
 
 /// The secret that the settings name.
@@ -59,15 +70,16 @@ pub(super) async fn join(settings: &Settings, role: Role, listen: SocketAddr) ->
         "" => None,
         given => Some(parse("cluster.gossip_advertise", given)?),
     };
+    let scheme = if settings.tls.cert_file.as_os_str().is_empty() { "http" } else { "https" };
     let address = match cluster.advertise.as_str() {
         "" if listen.ip().is_unspecified() => {
             let ip = match gossip_advertise {
                 Some(advertise) => advertise.ip(),
                 None => gossip_listen.ip(),
             };
-            format!("http://{}", SocketAddr::new(ip, listen.port()))
+            format!("{scheme}://{}", SocketAddr::new(ip, listen.port()))
         }
-        "" => format!("http://{listen}"),
+        "" => format!("{scheme}://{listen}"),
         given => given.to_owned(),
     };
     let config = MembershipConfig {
@@ -86,7 +98,8 @@ pub(super) async fn join(settings: &Settings, role: Role, listen: SocketAddr) ->
     let membership =
         Membership::start(config).await.map_err(|error| Failure::of("the cluster cannot be joined", &error))?;
     tracing::info!(cluster = cluster.name, id = settings.id, address, gossip = %membership.gossip_address(), "joined");
-    Ok(Some(Joined { membership: Arc::new(membership), secret }))
+    let dialer = dialer(settings, Some(secret.clone()))?;
+    Ok(Some(Joined { membership: Arc::new(membership), secret, dialer }))
 }
 
 fn parse(key: &str, text: &str) -> Result<SocketAddr, Failure> {

@@ -4,13 +4,17 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use antiphon_access::AccessLayer;
+use antiphon_access::tls::ServerTls;
 use antiphon_coordinator::status_layer::StatusLayer;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use super::guard;
 use crate::failure::Failure;
+use crate::settings::Settings;
 use crate::telemetry::RpcLayer;
 
 /// How long calls under way may take to end once the server stops.
@@ -20,22 +24,31 @@ const DRAIN: Duration = Duration::from_secs(20);
 pub(super) struct Port {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<ServerTls>,
+    max_connection_age: Option<Duration>,
 }
 
 impl Port {
-    /// Binds an address; port 0 means any that is free.
-    pub(super) async fn bind(address: SocketAddr) -> Result<Self, Failure> {
+    /// Binds the address of the settings; port 0 means any that is free.
+    pub(super) async fn bind(settings: &Settings) -> Result<Self, Failure> {
+        let tls = guard::server_tls(settings)?;
+        let wanted = settings.listen;
         let bind = async {
-            let listener = TcpListener::bind(address).await?;
+            let listener = TcpListener::bind(wanted).await?;
             let address = listener.local_addr()?;
-            Ok::<_, std::io::Error>(Self { listener, address })
+            Ok::<_, std::io::Error>((listener, address))
         };
-        bind.await.map_err(|error| Failure::of(format!("cannot listen on {address}"), &error))
+        let bound = bind.await;
+        let (listener, address) =
+            bound.map_err(|error| Failure::of(format!("cannot listen on {wanted}"), &error))?;
+        let age = Duration::from_secs(settings.limits.max_connection_age_s);
+        Ok(Self { listener, address, tls, max_connection_age: (!age.is_zero()).then_some(age) })
     }
 
     /// Where it listens.
     pub(super) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// The address it listens on.
@@ -44,24 +57,36 @@ impl Port {
     }
 
     /// Serves until the process is told to stop, then lets calls under way end. Says on standard output where it listens.
-    pub(super) async fn serve(self, routes: Routes, on_stop: impl Future<Output = ()>) -> Result<(), Failure> {
+    pub(super) async fn serve(
+        self,
+        routes: Routes,
+        access: AccessLayer,
+        on_stop: impl Future<Output = ()>,
+    ) -> Result<(), Failure> {
         let url = self.url();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        // The builder's own tcp_nodelay is for ports that tonic binds itself. Without it the end of every answer waits for
-        // the client's delayed acknowledgement, some 40 ms.
-        let incoming = TcpIncoming::from(self.listener).with_nodelay(Some(true));
-        let server = Server::builder()
+        let mut builder = Server::builder()
             .http2_keepalive_interval(Some(Duration::from_secs(30)))
             .initial_stream_window_size(4 << 20)
-            .initial_connection_window_size(16 << 20)
-            .layer(RpcLayer)
-            .layer(StatusLayer)
-            .add_routes(routes)
-            .serve_with_incoming_shutdown(incoming, async {
-                // Either way the server is to stop.
-                let _ = stopped.await;
-            });
-        let mut server = tokio::spawn(server);
+            .initial_connection_window_size(16 << 20);
+        if let Some(age) = self.max_connection_age {
+            // Calls under way have that long to end.
+            builder = builder.max_connection_age(age).max_connection_age_grace(DRAIN);
+        }
+        let server = builder.layer(RpcLayer).layer(StatusLayer).layer(access).add_routes(routes);
+        let stopped = async {
+            // Either way the server is to stop.
+            let _ = stopped.await;
+        };
+        let mut server = match self.tls {
+            Some(tls) => tokio::spawn(server.serve_with_incoming_shutdown(tls.incoming(self.listener), stopped)),
+            None => {
+                // The builder's own tcp_nodelay is for ports that tonic binds itself. Without it the end of every answer
+                // waits for the client's delayed acknowledgement, some 40 ms.
+                let incoming = TcpIncoming::from(self.listener).with_nodelay(Some(true));
+                tokio::spawn(server.serve_with_incoming_shutdown(incoming, stopped))
+            }
+        };
         announce(&url);
         let failed = |outcome: Result<Result<(), tonic::transport::Error>, tokio::task::JoinError>| match outcome {
             Ok(Ok(())) => Ok(()),

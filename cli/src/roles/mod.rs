@@ -2,6 +2,7 @@
 
 mod coordinator;
 mod embedders;
+mod guard;
 mod joining;
 mod listen;
 mod node;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use antiphon_access::AccessLayer;
 use antiphon_membership::{Role, Secret};
 use antiphon_node::{Node, NodeServer};
 use antiphon_proto::internal::node_service_server::NodeServiceServer;
@@ -21,7 +22,7 @@ const MAX_INTERNAL_MESSAGE_BYTES: usize = 256 << 20;
 
 /// Serves until the process is told to stop.
 pub(crate) async fn node(settings: Settings) -> Result<(), Failure> {
-    let port = Port::bind(settings.listen).await?;
+    let port = Port::bind(&settings).await?;
     let store = open_store(&settings.store).await?;
     let node = Node::start(node_config(&settings), store)
         .await
@@ -30,13 +31,19 @@ pub(crate) async fn node(settings: Settings) -> Result<(), Failure> {
     let joined = joining::join(&settings, Role::Node, port.address()).await?;
     let secret = match &joined {
         Some(joined) => Some(joined.secret.clone()),
-        None => joining::secret(&settings)?,
+        None => {
+            let secret = joining::secret(&settings)?;
+            if secret.is_none() && !port.address().ip().is_loopback() {
+                tracing::warn!("cluster.secret_file is not set: whoever reaches this node can read and write everything");
+            }
+            secret
+        }
     };
     let (health, health_service) = Health::new(&["antiphon.internal.v1.NodeService"]).await;
     let mut routes = RoutesBuilder::default();
     routes.add_service(node_service(&node, secret)).add_service(health_service);
-    if let Some(Joined { membership, secret }) = &joined {
-        node.join(Arc::clone(membership), secret.clone()).await;
+    if let Some(Joined { membership, dialer, .. }) = &joined {
+        node.join(Arc::clone(membership), dialer.clone()).await;
     }
     tracing::info!(id = settings.id, store = settings.store, "serving");
     let on_stop = async {
@@ -46,7 +53,7 @@ pub(crate) async fn node(settings: Settings) -> Result<(), Failure> {
             joined.membership.leave().await;
         }
     };
-    let outcome = port.serve(routes.routes(), on_stop).await;
+    let outcome = port.serve(routes.routes(), AccessLayer::default(), on_stop).await;
     node.stop().await;
     outcome
 }

@@ -9,6 +9,7 @@ use antiphon_node::{Node, NodeServer};
 
 use super::coordinator::public_routes;
 use super::embedders::start_embedders;
+use super::guard;
 use super::joining::{self, Joined};
 use super::listen::Port;
 use super::node::node_service;
@@ -18,7 +19,8 @@ use crate::settings::Settings;
 
 /// Serves until the process is told to stop.
 pub(crate) async fn serve(settings: Settings) -> Result<(), Failure> {
-    let port = Port::bind(settings.listen).await?;
+    let port = Port::bind(&settings).await?;
+    let access = guard::public_access(&settings)?;
     let store = open_store(&settings.store).await?;
     let embedders = start_embedders(&settings).await?;
     let node = Node::start(node_config(&settings), store.clone())
@@ -28,9 +30,9 @@ pub(crate) async fn serve(settings: Settings) -> Result<(), Failure> {
     let client = NodeClient::Local(Arc::new(NodeServer::new(Arc::clone(&node))));
     let joined = joining::join(&settings, Role::Serve, port.address()).await?;
     let cluster = match &joined {
-        Some(Joined { membership, secret }) => {
-            node.join(Arc::clone(membership), secret.clone()).await;
-            Cluster::of_members(membership, secret.clone(), Some(client))
+        Some(Joined { membership, dialer, .. }) => {
+            node.join(Arc::clone(membership), dialer.clone()).await;
+            Cluster::of_members(membership, dialer.clone(), Some(client))
         }
         None => {
             node.open_all().await;
@@ -41,7 +43,7 @@ pub(crate) async fn serve(settings: Settings) -> Result<(), Failure> {
         .await
         .map_err(|error| Failure::of("the coordinator cannot start", &error))?;
     tracing::info!(store = settings.store, "serving");
-    let (mut routes, health) = public_routes(&coordinator).await?;
+    let (mut routes, health) = public_routes(&coordinator, settings.access.reflection).await?;
     if let Some(joined) = &joined {
         // Other members reach the shards held here.
         routes = routes.add_service(node_service(&node, Some(joined.secret.clone())));
@@ -53,7 +55,7 @@ pub(crate) async fn serve(settings: Settings) -> Result<(), Failure> {
             joined.membership.leave().await;
         }
     };
-    let outcome = port.serve(routes, on_stop).await;
+    let outcome = port.serve(routes, access, on_stop).await;
     node.stop().await;
     outcome
 }

@@ -11,9 +11,11 @@ use super::{Role, Settings};
 
 /// Gives `store` and `cache_dir` their values where they follow from `data`, and nodes named as host:port their scheme.
 pub(super) fn fill_in(settings: &mut Settings, role: Role, faults: &mut Vec<Fault>) {
+    let tls = [&settings.tls.cert_file, &settings.tls.ca_file];
+    let has_tls = tls.iter().any(|path| !path.as_os_str().is_empty());
     for node in &mut settings.nodes {
         if !node.contains("://") {
-            node.insert_str(0, "http://");
+            node.insert_str(0, if has_tls { "https://" } else { "http://" });
         }
     }
     if settings.cache_dir.as_os_str().is_empty() {
@@ -44,6 +46,7 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
     rules.within("limits.search_queue", limits.search_queue, 1..=1_000_000);
     rules.within("limits.filter_cache_bytes", limits.filter_cache_bytes, 0..=16 << 30);
     rules.within("limits.default_timeout_ms", limits.default_timeout_ms, 1..=3_600_000);
+    rules.within("limits.max_connection_age_s", limits.max_connection_age_s, 0..=86_400);
     rules.at_least("limits.max_unsealed_rows", limits.max_unsealed_rows, "sealing.seal_rows", sealing.seal_rows);
     rules.at_least("limits.max_unsealed_bytes", limits.max_unsealed_bytes, "sealing.seal_bytes", sealing.seal_bytes);
 
@@ -83,12 +86,13 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
         rules.url("store", &settings.store, &["file", "s3", "memory"]);
     }
     for node in &settings.nodes {
-        rules.url("nodes", node, &["http"]);
+        rules.url("nodes", node, &["http", "https"]);
     }
     let metrics = &settings.metrics.listen;
     let is_address = metrics.is_empty() || metrics.parse::<std::net::SocketAddr>().is_ok();
     rules.hold("metrics.listen", metrics, is_address, "must be an IP address and a port, as 127.0.0.1:7702");
     check_cluster(settings, &mut rules);
+    check_tls(settings, &mut rules);
     if role == Role::Coordinator && settings.nodes.is_empty() && settings.cluster.gossip_listen.is_empty() {
         rules.missing("nodes", "must name at least one node for this role, unless cluster.gossip_listen is set");
     }
@@ -108,7 +112,7 @@ fn check_cluster(settings: &Settings, rules: &mut Rules<'_>) {
         rules.hold(key, address, is_address, "must be an IP address and a port, as 127.0.0.1:7701");
     }
     if !cluster.advertise.is_empty() {
-        rules.url("cluster.advertise", &cluster.advertise, &["http"]);
+        rules.url("cluster.advertise", &cluster.advertise, &["http", "https"]);
     }
     for seed in &cluster.seeds {
         let has_port =
@@ -120,6 +124,19 @@ fn check_cluster(settings: &Settings, rules: &mut Rules<'_>) {
     }
     if !cluster.gossip_listen.is_empty() && !settings.nodes.is_empty() {
         rules.missing("nodes", "can't be named where cluster.gossip_listen is set: members find each other");
+    }
+}
+
+/// Files that need each other.
+fn check_tls(settings: &Settings, rules: &mut Rules<'_>) {
+    let is_set = |path: &std::path::PathBuf| !path.as_os_str().is_empty();
+    let tls = &settings.tls;
+    if is_set(&tls.cert_file) != is_set(&tls.key_file) {
+        let missing = if is_set(&tls.cert_file) { "tls.key_file" } else { "tls.cert_file" };
+        rules.missing(missing, "must be set too: a certificate and its key go together");
+    }
+    if is_set(&tls.client_ca_file) && !is_set(&tls.cert_file) {
+        rules.missing("tls.cert_file", "must be set where tls.client_ca_file is");
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
-use http::{HeaderMap, Request, Response};
-use http_body::{Frame, SizeHint};
+use antiphon_access::CallEnd;
+use antiphon_proto::error::code_name;
+use http::{Request, Response};
 use metrics::histogram;
 use tonic::body::Body;
-use tonic::{Code, Status};
+use tonic::Code;
 use tower::{Layer, Service};
 
 /// Calls that are not answered yet.
@@ -51,116 +52,33 @@ where
 
     fn call(&mut self, request: Request<Sent>) -> Self::Future {
         let call = Call::begin(request.uri().path());
+        let end = CallEnd::new(move |code| call.end(code));
         let response = self.0.call(request);
-        Box::pin(async move {
-            let response = response.await?;
-            let (head, body) = response.into_parts();
-            // An answer that is a status alone has it in its headers.
-            let mut measured = Measured { body, call: Some(call) };
-            if let Some(code) = code_in(&head.headers) {
-                measured.end(code);
-            }
-            Ok(Response::from_parts(head, Body::new(measured)))
-        })
+        Box::pin(async move { Ok(end.follow(response.await?)) })
     }
 }
 
-/// A call under way. One that nobody waits for any more ends as CANCELLED.
+/// A call under way.
 struct Call {
     service: String,
     method: String,
     began: Instant,
-    code: Code,
 }
 
 impl Call {
     fn begin(path: &str) -> Self {
         IN_FLIGHT.fetch_add(1, Ordering::Relaxed);
         let (service, method) = path.trim_start_matches('/').rsplit_once('/').unwrap_or_default();
-        let began = Instant::now();
-        Self { service: service.to_owned(), method: method.to_owned(), began, code: Code::Cancelled }
+        Self { service: service.to_owned(), method: method.to_owned(), began: Instant::now() }
     }
-}
 
-impl Drop for Call {
-    fn drop(&mut self) {
+    fn end(self, code: Code) {
         IN_FLIGHT.fetch_sub(1, Ordering::Relaxed);
-        let names = (std::mem::take(&mut self.service), std::mem::take(&mut self.method));
-        // Callers make up names of methods; what has none here gets no series of its own.
-        let (service, method) = if self.code == Code::Unimplemented { Default::default() } else { names };
-        let code = name(self.code);
-        histogram!("antiphon_rpc_duration_seconds", "service" => service, "method" => method, "code" => code)
-            .record(self.began.elapsed());
-    }
-}
-
-/// A body that knows when its call ends.
-struct Measured {
-    body: Body,
-    call: Option<Call>,
-}
-
-impl Measured {
-    fn end(&mut self, code: Code) {
-        if let Some(mut call) = self.call.take() {
-            call.code = code;
-        }
-    }
-}
-
-impl http_body::Body for Measured {
-    type Data = <Body as http_body::Body>::Data;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        match &frame {
-            Some(Ok(frame)) => {
-                if let Some(code) = frame.trailers_ref().and_then(code_in) {
-                    self.end(code);
-                }
-            }
-            Some(Err(status)) => self.end(status.code()),
-            None => self.end(Code::Ok),
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-fn code_in(headers: &HeaderMap) -> Option<Code> {
-    headers.get(Status::GRPC_STATUS).map(|code| Code::from_bytes(code.as_bytes()))
-}
-
-/// The code as the gRPC documents write it.
-fn name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
+        let Self { service, method, began } = self;
+        // Callers make up names of methods; what has none here, or no token, gets no series of its own.
+        let is_strange = matches!(code, Code::Unimplemented | Code::Unauthenticated);
+        let (service, method) = if is_strange { Default::default() } else { (service, method) };
+        histogram!("antiphon_rpc_duration_seconds", "service" => service, "method" => method, "code" => code_name(code))
+            .record(began.elapsed());
     }
 }

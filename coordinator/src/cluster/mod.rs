@@ -18,7 +18,7 @@ pub use read::{Answered, First};
 use std::sync::Arc;
 use std::time::Duration;
 
-use antiphon_membership::{Member, Members, Membership, Secret, placement};
+use antiphon_membership::{Dialer, Member, Members, Membership, placement};
 use antiphon_proto::error::{ApiError, ErrorKind};
 use nodes::MemberNodes;
 
@@ -63,9 +63,9 @@ impl Cluster {
     }
 
     /// The members of a cluster, as they come and go. `local` is this process's own node, if it has one.
-    pub fn of_members(membership: &Membership, secret: Secret, local: Option<NodeClient>) -> Self {
+    pub fn of_members(membership: &Membership, dialer: Dialer, local: Option<NodeClient>) -> Self {
         let own = local.map(|client| (membership.id().to_owned(), client));
-        Self { nodes: Nodes::Members(MemberNodes::new(membership.members(), secret, own)) }
+        Self { nodes: Nodes::Members(MemberNodes::new(membership.members(), dialer, own)) }
     }
 
     /// The members, where they gossip.

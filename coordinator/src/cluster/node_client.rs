@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use antiphon_membership::{MembershipError, Secret, connect};
+use antiphon_membership::{Dialer, MembershipError};
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::node_service_server::NodeService;
@@ -67,8 +67,8 @@ impl NodeClient {
     ///
     /// # Errors
     /// The address is no URI.
-    pub fn connect(address: &str, secret: Option<&Secret>) -> Result<Self, MembershipError> {
-        Ok(Self::Remote(connect(address, secret)?))
+    pub fn connect(address: &str, dialer: &Dialer) -> Result<Self, MembershipError> {
+        Ok(Self::Remote(dialer.node(address)?))
     }
 
     /// Picks a view.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use antiphon_membership::{Member, Members, Secret, connect};
+use antiphon_membership::{Dialer, Member, Members};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -24,7 +24,7 @@ pub(super) struct MemberNodes {
 
 struct Shared {
     handles: Mutex<Handles>,
-    secret: Secret,
+    dialer: Dialer,
     own: Option<(String, NodeClient)>,
 }
 
@@ -32,10 +32,10 @@ impl MemberNodes {
     /// Follows the members.
     pub(super) fn new(
         members: watch::Receiver<Arc<Members>>,
-        secret: Secret,
+        dialer: Dialer,
         own: Option<(String, NodeClient)>,
     ) -> Self {
-        let shared = Arc::new(Shared { handles: Mutex::default(), secret, own });
+        let shared = Arc::new(Shared { handles: Mutex::default(), dialer, own });
         let follower = tokio::spawn(follow(members.clone(), Arc::clone(&shared)));
         Self { members, shared, follower }
     }
@@ -77,7 +77,7 @@ impl Shared {
         }
         let client = match &self.own {
             Some((id, client)) if *id == member.id => client.clone(),
-            _ => match connect(&member.address, Some(&self.secret)) {
+            _ => match self.dialer.node(&member.address) {
                 Ok(client) => NodeClient::Remote(client),
                 Err(error) => {
                     tracing::warn!(node = member.id, %error, "a node cannot be asked");

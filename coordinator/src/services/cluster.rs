@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use antiphon_access::Caller;
 use antiphon_membership::{Member, Members, Phase, Stage};
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::ApiError;
@@ -27,6 +28,7 @@ impl ClusterService for Service {
         &self,
         request: Request<DescribeClusterRequest>,
     ) -> Result<Response<DescribeClusterResponse>, Status> {
+        Caller::of(&request)?.may_know_all()?;
         let deadline = self.0.deadline(&request);
         // What does not answer is described too, so leave time for that.
         let patience = Deadline::after(deadline.left().mul_f64(0.8));

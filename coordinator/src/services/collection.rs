@@ -1,5 +1,7 @@
 //! CollectionService.
 
+use antiphon_access::Caller;
+use antiphon_access::tokens::Right;
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::v1::collection_service_server::CollectionService;
@@ -12,7 +14,7 @@ use antiphon_proto::v1::{
 use futures::future::try_join_all;
 use tonic::{Request, Response, Status};
 
-use super::Service;
+use super::{Service, admit};
 use crate::collections::Resolved;
 use crate::coordinator::within;
 use crate::validate::{check_alias, check_collection};
@@ -36,6 +38,8 @@ impl CollectionService for Service {
         &self,
         request: Request<CreateCollectionRequest>,
     ) -> Result<Response<CreateCollectionResponse>, Status> {
+        let name = request.get_ref().collection.as_ref().map_or("", |collection| collection.name.as_str());
+        admit(&request, Right::Admin, name)?;
         let deadline = self.0.deadline(&request);
         let collection = request.into_inner().collection.unwrap_or_default();
         let collection = check_collection(collection, &self.0.config.embedders)?;
@@ -47,6 +51,11 @@ impl CollectionService for Service {
         &self,
         request: Request<GetCollectionRequest>,
     ) -> Result<Response<GetCollectionResponse>, Status> {
+        let caller = Caller::of(&request)?;
+        let name = &request.get_ref().name;
+        if !caller.knows(name) {
+            caller.may(Right::Read, name)?;
+        }
         let deadline = self.0.deadline(&request);
         let name = request.into_inner().name;
         let work = async {
@@ -60,10 +69,12 @@ impl CollectionService for Service {
         &self,
         request: Request<ListCollectionsRequest>,
     ) -> Result<Response<ListCollectionsResponse>, Status> {
+        let caller = Caller::of(&request)?;
         let deadline = self.0.deadline(&request);
         let work = async {
             let all = self.0.collections.list().await?;
-            let counted = all.iter().map(|found| async {
+            let known = all.iter().filter(|found| caller.knows(&found.collection.name));
+            let counted = known.map(|found| async {
                 match self.with_counts(found, deadline).await {
                     // Deleted between the two looks.
                     Err(error) if error.kind() == ErrorKind::CollectionNotFound => Ok(None),
@@ -80,6 +91,8 @@ impl CollectionService for Service {
         &self,
         request: Request<UpdateCollectionRequest>,
     ) -> Result<Response<UpdateCollectionResponse>, Status> {
+        let name = request.get_ref().collection.as_ref().map_or("", |collection| collection.name.as_str());
+        admit(&request, Right::Admin, name)?;
         let deadline = self.0.deadline(&request);
         let wanted = request.into_inner().collection.unwrap_or_default();
         let work = async {
@@ -95,12 +108,16 @@ impl CollectionService for Service {
         &self,
         request: Request<DeleteCollectionRequest>,
     ) -> Result<Response<DeleteCollectionResponse>, Status> {
+        admit(&request, Right::Admin, &request.get_ref().name)?;
         let deadline = self.0.deadline(&request);
         within(deadline, self.0.collections.delete(&request.into_inner().name)).await?;
         Ok(Response::new(DeleteCollectionResponse {}))
     }
 
     async fn set_alias(&self, request: Request<SetAliasRequest>) -> Result<Response<SetAliasResponse>, Status> {
+        // What the name comes to mean can be read and written by whoever may use the name.
+        admit(&request, Right::Admin, &request.get_ref().name)?;
+        admit(&request, Right::Admin, &request.get_ref().collection)?;
         let deadline = self.0.deadline(&request);
         let SetAliasRequest { name, collection } = request.into_inner();
         check_alias(&name)?;
@@ -112,6 +129,7 @@ impl CollectionService for Service {
         &self,
         request: Request<DeleteAliasRequest>,
     ) -> Result<Response<DeleteAliasResponse>, Status> {
+        admit(&request, Right::Admin, &request.get_ref().name)?;
         let deadline = self.0.deadline(&request);
         within(deadline, self.0.collections.delete_alias(&request.into_inner().name)).await?;
         Ok(Response::new(DeleteAliasResponse {}))
@@ -121,9 +139,11 @@ impl CollectionService for Service {
         &self,
         request: Request<ListAliasesRequest>,
     ) -> Result<Response<ListAliasesResponse>, Status> {
+        let caller = Caller::of(&request)?;
         let deadline = self.0.deadline(&request);
         let collection = request.into_inner().collection;
-        let aliases = within(deadline, self.0.collections.list_aliases(&collection)).await?;
+        let mut aliases = within(deadline, self.0.collections.list_aliases(&collection)).await?;
+        aliases.retain(|alias| caller.knows(&alias.name));
         Ok(Response::new(ListAliasesResponse { aliases }))
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use antiphon_access::Caller;
+use antiphon_access::tokens::Right;
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::{LookUpDocumentsRequest, Projection};
@@ -19,10 +21,10 @@ use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::Service;
 use super::export::export;
 use super::import::import;
 use super::write::Written;
+use super::{Service, admit};
 use crate::cluster::{First, NodeHandle};
 use crate::collections::Resolved;
 use crate::coordinator::within;
@@ -45,6 +47,7 @@ impl DocumentService for Service {
         &self,
         request: Request<UpsertDocumentsRequest>,
     ) -> Result<Response<UpsertDocumentsResponse>, Status> {
+        admit(&request, Right::Write, &request.get_ref().collection)?;
         let deadline = self.0.deadline(&request);
         let UpsertDocumentsRequest { collection, mut documents } = request.into_inner();
         let work = async {
@@ -89,8 +92,9 @@ impl DocumentService for Service {
         &self,
         request: Request<Streaming<ImportDocumentsRequest>>,
     ) -> Result<Response<Self::ImportDocumentsStream>, Status> {
+        let caller = Caller::of(&request)?;
         let (answers, receiver) = tokio::sync::mpsc::channel(IMPORT_ANSWERS);
-        tokio::spawn(import(self.clone(), request.into_inner(), answers));
+        tokio::spawn(import(self.clone(), caller, request.into_inner(), answers));
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
@@ -98,6 +102,7 @@ impl DocumentService for Service {
         &self,
         request: Request<DeleteDocumentsRequest>,
     ) -> Result<Response<DeleteDocumentsResponse>, Status> {
+        admit(&request, Right::Write, &request.get_ref().collection)?;
         let deadline = self.0.deadline(&request);
         let DeleteDocumentsRequest { collection, keys, filter } = request.into_inner();
         let work = async {
@@ -123,6 +128,7 @@ impl DocumentService for Service {
         &self,
         request: Request<GetDocumentsRequest>,
     ) -> Result<Response<GetDocumentsResponse>, Status> {
+        admit(&request, Right::Read, &request.get_ref().collection)?;
         let deadline = self.0.deadline(&request);
         let request = request.into_inner();
         let work = async {
@@ -149,6 +155,7 @@ impl DocumentService for Service {
         &self,
         request: Request<CountDocumentsRequest>,
     ) -> Result<Response<CountDocumentsResponse>, Status> {
+        admit(&request, Right::Read, &request.get_ref().collection)?;
         let deadline = self.0.deadline(&request);
         let CountDocumentsRequest { collection: name, filter } = request.into_inner();
         let work = async {
@@ -173,6 +180,7 @@ impl DocumentService for Service {
         &self,
         request: Request<ExportDocumentsRequest>,
     ) -> Result<Response<Self::ExportDocumentsStream>, Status> {
+        admit(&request, Right::Read, &request.get_ref().collection)?;
         let timeout = request.metadata().get("grpc-timeout").and_then(|timeout| timeout.to_str().ok());
         let whole = timeout.and_then(Deadline::last_moment);
         let (answers, receiver) = tokio::sync::mpsc::channel(EXPORT_ANSWERS);

@@ -1,16 +1,18 @@
 //! HybridSearchService.
 
+use antiphon_access::tokens::Right;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::v1::hybrid_search_service_server::HybridSearchService;
 use antiphon_proto::v1::{HybridQuery, SearchHybridRequest, SearchResponse};
 use tonic::{Request, Response, Status};
 
-use super::Service;
+use super::{Service, admit, searched};
 use crate::search::{ListQuery, QueryPath, RequestBuilder, several};
 
 #[tonic::async_trait]
 impl HybridSearchService for Service {
     async fn search_hybrid(&self, request: Request<SearchHybridRequest>) -> Result<Response<SearchResponse>, Status> {
+        admit(&request, Right::Read, searched(&request.get_ref().options))?;
         let deadline = self.0.deadline(&request);
         let request = request.into_inner();
         let options = request.options.unwrap_or_default();

@@ -2,11 +2,12 @@
 
 use std::mem::take;
 
+use antiphon_access::tokens::Right;
 use antiphon_proto::v1::hybrid_text_search_service_server::HybridTextSearchService;
 use antiphon_proto::v1::{HybridTextQuery, SearchHybridTextRequest, SearchResponse};
 use tonic::{Request, Response, Status};
 
-use super::Service;
+use super::{Service, admit, searched};
 use super::embedded::QueryText;
 use crate::search::{RequestBuilder, one_or_several};
 
@@ -16,6 +17,7 @@ impl HybridTextSearchService for Service {
         &self,
         request: Request<SearchHybridTextRequest>,
     ) -> Result<Response<SearchResponse>, Status> {
+        admit(&request, Right::Read, searched(&request.get_ref().options))?;
         let deadline = self.0.deadline(&request);
         let mut request = request.into_inner();
         let options = request.options.unwrap_or_default();

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use antiphon_access::Caller;
+use antiphon_access::tokens::Right;
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::store::{LogOp, log_op::Op};
@@ -28,10 +30,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Writes what the stream brings until it ends or fails; the failure is the answers' last item.
 pub(super) async fn import(
     service: Service,
+    caller: Caller,
     mut requests: Streaming<ImportDocumentsRequest>,
     answers: mpsc::Sender<Result<ImportDocumentsResponse, Status>>,
 ) {
-    let mut import = Import { service, collection: None, num_imported: 0, positions: BTreeMap::new() };
+    let mut import = Import { service, caller, collection: None, num_imported: 0, positions: BTreeMap::new() };
     loop {
         let outcome = match requests.message().await {
             Ok(Some(request)) => import.take(request).await.map_err(Status::from),
@@ -47,6 +50,7 @@ pub(super) async fn import(
 
 struct Import {
     service: Service,
+    caller: Caller,
     collection: Option<Arc<Resolved>>,
     num_imported: u64,
     positions: BTreeMap<u32, Position>,
@@ -54,6 +58,9 @@ struct Import {
 
 impl Import {
     async fn take(&mut self, request: ImportDocumentsRequest) -> Result<ImportDocumentsResponse, ApiError> {
+        let name = self.collection.as_ref().map_or(&request.collection, |collection| &collection.asked);
+        self.caller.may(Right::Write, name)?;
+        self.caller.check_size(&request)?;
         let mut collection = self.collection(&request.collection).await?;
         let mut documents = request.documents;
         if let Err(error) = check_documents(&mut documents, &collection.schema) {

@@ -1,15 +1,17 @@
 //! KeywordSearchService.
 
+use antiphon_access::tokens::Right;
 use antiphon_proto::v1::keyword_search_service_server::KeywordSearchService;
 use antiphon_proto::v1::{SearchKeywordRequest, SearchResponse};
 use tonic::{Request, Response, Status};
 
-use super::Service;
+use super::{Service, admit, searched};
 use crate::search::{QueryPath, RequestBuilder, several};
 
 #[tonic::async_trait]
 impl KeywordSearchService for Service {
     async fn search_keyword(&self, request: Request<SearchKeywordRequest>) -> Result<Response<SearchResponse>, Status> {
+        admit(&request, Right::Read, searched(&request.get_ref().options))?;
         let deadline = self.0.deadline(&request);
         let request = request.into_inner();
         let options = request.options.unwrap_or_default();

@@ -16,6 +16,10 @@ mod write;
 
 use std::sync::Arc;
 
+use antiphon_access::Caller;
+use antiphon_access::tokens::Right;
+use antiphon_proto::error::ApiError;
+use antiphon_proto::v1::SearchOptions;
 use antiphon_proto::v1::cluster_service_server::ClusterServiceServer;
 use antiphon_proto::v1::collection_service_server::CollectionServiceServer;
 use antiphon_proto::v1::document_service_server::DocumentServiceServer;
@@ -24,6 +28,8 @@ use antiphon_proto::v1::hybrid_text_search_service_server::HybridTextSearchServi
 use antiphon_proto::v1::keyword_search_service_server::KeywordSearchServiceServer;
 use antiphon_proto::v1::text_search_service_server::TextSearchServiceServer;
 use antiphon_proto::v1::vector_search_service_server::VectorSearchServiceServer;
+use prost::Message;
+use tonic::Request;
 use tonic::service::{Routes, RoutesBuilder};
 
 use crate::coordinator::Coordinator;
@@ -50,6 +56,21 @@ pub fn names(coordinator: &Coordinator) -> Vec<&'static str> {
 /// A service of the API.
 #[derive(Clone)]
 pub(crate) struct Service(pub(crate) Arc<Coordinator>);
+
+/// Lets a call on that its caller may make, before anything is looked up: who may not, learns not even what there is.
+///
+/// # Errors
+/// TOKEN_SCOPE, TOKEN_INVALID, TOO_LARGE.
+fn admit<T: Message>(request: &Request<T>, right: Right, collection: &str) -> Result<(), ApiError> {
+    let caller = Caller::of(request)?;
+    caller.may(right, collection)?;
+    caller.check_size(request.get_ref())
+}
+
+/// The collection that a search names.
+fn searched(options: &Option<SearchOptions>) -> &str {
+    options.as_ref().map_or("", |options| options.collection.as_str())
+}
 
 /// All services that work on this coordinator.
 pub fn routes(coordinator: &Arc<Coordinator>) -> Routes {

@@ -2,17 +2,19 @@
 
 use std::mem::take;
 
+use antiphon_access::tokens::Right;
 use antiphon_proto::v1::text_search_service_server::TextSearchService;
 use antiphon_proto::v1::{SearchResponse, SearchTextRequest, TextQuery};
 use tonic::{Request, Response, Status};
 
-use super::Service;
+use super::{Service, admit, searched};
 use super::embedded::QueryText;
 use crate::search::{RequestBuilder, one_or_several};
 
 #[tonic::async_trait]
 impl TextSearchService for Service {
     async fn search_text(&self, request: Request<SearchTextRequest>) -> Result<Response<SearchResponse>, Status> {
+        admit(&request, Right::Read, searched(&request.get_ref().options))?;
         let deadline = self.0.deadline(&request);
         let mut request = request.into_inner();
         let options = request.options.unwrap_or_default();

@@ -1,15 +1,17 @@
 //! VectorSearchService.
 
+use antiphon_access::tokens::Right;
 use antiphon_proto::v1::vector_search_service_server::VectorSearchService;
 use antiphon_proto::v1::{SearchResponse, SearchVectorRequest};
 use tonic::{Request, Response, Status};
 
-use super::Service;
+use super::{Service, admit, searched};
 use crate::search::{QueryPath, RequestBuilder, several};
 
 #[tonic::async_trait]
 impl VectorSearchService for Service {
     async fn search_vector(&self, request: Request<SearchVectorRequest>) -> Result<Response<SearchResponse>, Status> {
+        admit(&request, Right::Read, searched(&request.get_ref().options))?;
         let deadline = self.0.deadline(&request);
         let request = request.into_inner();
         let options = request.options.unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use antiphon_membership::{NodeClient, Secret, connect};
+use antiphon_membership::{Dialer, NodeClient};
 use antiphon_proto::internal::{PushEntriesRequest, ShardRef};
 use antiphon_proto::store::LogEntry;
 use arc_swap::ArcSwap;
@@ -64,14 +64,14 @@ pub(crate) struct Peers {
 
 impl Peers {
     /// Directs a shard's outbox to these addresses.
-    pub(crate) fn direct(&mut self, outbox: &Outbox, addresses: &[&str], secret: &Secret) {
+    pub(crate) fn direct(&mut self, outbox: &Outbox, addresses: &[&str], dialer: &Dialer) {
         let mut targets = Vec::with_capacity(addresses.len());
         for address in addresses {
             if let Some(peer) = self.peers.get(*address) {
                 targets.push(peer.clone());
                 continue;
             }
-            match connect(address, Some(secret)) {
+            match dialer.node(address) {
                 Ok(client) => {
                     let peer = Peer::start(client);
                     self.peers.insert((*address).to_owned(), peer.clone());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use antiphon_membership::{Members, Membership, Secret, ShardKey, ShardReport, Stage, placement};
+use antiphon_membership::{Dialer, Members, Membership, ShardKey, ShardReport, Stage, placement};
 use antiphon_proto::internal::ShardRef;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -34,7 +34,7 @@ pub(crate) type Wanted = BTreeMap<ShardKey, usize>;
 pub(crate) struct Steward {
     node: Weak<Node>,
     membership: Arc<Membership>,
-    secret: Secret,
+    dialer: Dialer,
     peers: Peers,
     opening: BTreeMap<ShardKey, JoinHandle<Result<(), String>>>,
     /// What went wrong with shards, and when they are tried again.
@@ -47,11 +47,11 @@ pub(crate) struct Steward {
 
 impl Steward {
     /// Begins. Ends with the node.
-    pub(crate) fn start(node: &Arc<Node>, membership: Arc<Membership>, secret: Secret) -> JoinHandle<()> {
+    pub(crate) fn start(node: &Arc<Node>, membership: Arc<Membership>, dialer: Dialer) -> JoinHandle<()> {
         let steward = Self {
             node: Arc::downgrade(node),
             membership,
-            secret,
+            dialer,
             peers: Peers::default(),
             opening: BTreeMap::new(),
             failed: BTreeMap::new(),
@@ -180,7 +180,7 @@ impl Steward {
             shard.set_owner(serving.first().is_none_or(|owner| owner.id == own));
             let others: Vec<&str> =
                 serving.iter().filter(|member| member.id != own).map(|member| member.address.as_str()).collect();
-            self.peers.direct(shard.outbox(), &others, &self.secret);
+            self.peers.direct(shard.outbox(), &others, &self.dialer);
             used.extend(others.into_iter().map(str::to_owned));
         }
         self.peers.keep(&used.iter().map(String::as_str).collect::<Vec<_>>());

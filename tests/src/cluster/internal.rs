@@ -1,6 +1,6 @@
 //! Nodes asked as coordinators ask them, each by itself.
 
-use antiphon_membership::{NodeClient, Secret, connect};
+use antiphon_membership::{Dialer, NodeClient, Secret};
 use antiphon_proto::internal::{
     Freshness, ListRowsRequest, Projection, ShardRef, ViewChoice, ViewName, WriteRequest, view_choice::Choice,
 };
@@ -10,7 +10,7 @@ use tonic::Status;
 
 /// A client of one node, of a cluster of the default name without a secret.
 pub fn node_client(url: &str) -> NodeClient {
-    connect(url, Some(&Secret::of_name("antiphon"))).unwrap()
+    Dialer::new(Some(Secret::of_name("antiphon")), None).node(url).unwrap()
 }
 
 /// One shard.
