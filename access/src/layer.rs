@@ -40,7 +40,8 @@ impl AccessLayer {
         };
         let sent = bearer(headers)?;
         let tokens = tokens.current();
-        let token = tokens.find(sent).ok_or_else(|| ApiError::new(ErrorKind::TokenInvalid, "the token is not known"))?;
+        let token =
+            tokens.find(sent).ok_or_else(|| ApiError::new(ErrorKind::TokenInvalid, "the token is not known"))?;
         token.check_expiry()?;
         let permit = token.begin()?;
         Ok((Caller::new(Some(Arc::clone(token))), permit))
@@ -102,7 +103,9 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], ApiError> {
     let mut sent = headers.get_all(AUTHORIZATION).iter();
     let value = match (sent.next(), sent.next()) {
         (Some(value), None) => value.as_bytes(),
-        (None, _) => return Err(refused("no token was sent; the metadata authorization holds it, as Bearer and the token")),
+        (None, _) => {
+            return Err(refused("no token was sent; the metadata authorization holds it, as Bearer and the token"));
+        }
         (Some(_), Some(_)) => return Err(refused("more than one token was sent")),
     };
     match value.split_at_checked(7) {

@@ -33,7 +33,7 @@ pub(crate) use stream::{Import, Tally};
 use verdict::Verdict;
 
 use crate::args::ImportArgs;
-use crate::client::{Channel, self, MAX_ANSWER_BYTES};
+use crate::client::{self, Channel, MAX_ANSWER_BYTES};
 use crate::failure::{EXIT_OK, EXIT_SOME_REJECTED, Failure};
 use crate::output::{count, note, seconds};
 

@@ -299,11 +299,9 @@ fn kind_of_code(code: Code) -> ErrorKind {
         Code::DataLoss => ErrorKind::Corruption,
         Code::NotFound => ErrorKind::CollectionNotFound,
         Code::AlreadyExists => ErrorKind::CollectionExists,
-        Code::Ok
-        | Code::Internal
-        | Code::FailedPrecondition
-        | Code::Aborted
-        | Code::Unimplemented => ErrorKind::Internal,
+        Code::Ok | Code::Internal | Code::FailedPrecondition | Code::Aborted | Code::Unimplemented => {
+            ErrorKind::Internal
+        }
         Code::PermissionDenied => ErrorKind::TokenScope,
         Code::Unauthenticated => ErrorKind::TokenInvalid,
     }

@@ -11,7 +11,8 @@ use antiphon_proto::v1::text_search_service_client::TextSearchServiceClient;
 use antiphon_proto::v1::vector_search_service_client::VectorSearchServiceClient;
 use antiphon_proto::v1::*;
 use tonic::Status;
-use tonic::transport::Channel;
+
+use crate::secure::{self, Channel};
 
 /// Clients over one connection.
 #[derive(Clone)]
@@ -38,15 +39,12 @@ pub fn kind_of(status: &Status) -> ErrorKind {
 }
 
 impl Client {
-    pub async fn connect(url: &str) -> Self {
-        Self::over(Channel::from_shared(url.to_owned()).unwrap().connect().await.unwrap())
-    }
-
+    /// Connects when it is first used.
     pub fn connect_lazy(url: &str) -> Self {
-        Self::over(Channel::from_shared(url.to_owned()).unwrap().connect_lazy())
+        Self::over(secure::connect_lazy(url))
     }
 
-    fn over(channel: Channel) -> Self {
+    pub fn over(channel: Channel) -> Self {
         const MOST: usize = 256 << 20;
         Self {
             collections: CollectionServiceClient::new(channel.clone()),

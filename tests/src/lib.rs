@@ -1,4 +1,5 @@
-//! What the integration tests share: servers in this process ([`local`]) and as processes ([`cluster`]), a memory of what
+//! What the integration tests share: servers in this process ([`local`]) and as processes ([`cluster`]), over TLS and tokens where that is asked for
+//! ([`secure`]), a memory of what
 //! clients were promised ([`oracle`]), a client that knows all services ([`client`]),
 //! short ways to write documents and requests ([`sample`]), random ones ([`random`]), and a [`model`] of the right answers to
 //! them ([`ask`]).
@@ -19,3 +20,4 @@ pub mod oracle;
 pub mod random;
 pub mod raw;
 pub mod sample;
+pub mod secure;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antiphon_access::AccessLayer;
+use antiphon_access::tls::ServerTls;
 use antiphon_coordinator::status_layer::StatusLayer;
 use antiphon_coordinator::{Cluster, Coordinator, CoordinatorConfig, NodeClient, NodeHandle, services};
 use antiphon_membership::Dialer;
@@ -13,9 +13,10 @@ use antiphon_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
+use tonic::transport::server::{Router, TcpIncoming};
 
 use crate::client::Client;
+use crate::secure::{self, Secure, secure};
 
 /// How a local server is made.
 pub struct LocalBuilder {
@@ -96,7 +97,7 @@ impl LocalBuilder {
             } else {
                 let service = NodeServiceServer::new(NodeServer::new(Arc::clone(&node)));
                 let service = service.max_decoding_message_size(256 << 20).max_encoding_message_size(256 << 20);
-                let (url, task) = serve(Server::builder().add_service(service)).await;
+                let (url, task) = serve(Server::builder().add_service(service), None).await;
                 tasks.push(task);
                 handles.push(NodeHandle::new(&url, NodeClient::connect(&url, &Dialer::default()).unwrap()));
             }
@@ -107,9 +108,11 @@ impl LocalBuilder {
         }
         let coordinator =
             Coordinator::start(self.coordinator, self.store.clone(), Cluster::new(handles)).await.unwrap();
-        let (url, task) = serve(Server::builder().layer(StatusLayer).layer(AccessLayer::default()).add_routes(services::routes(&coordinator))).await;
+        let server =
+            Server::builder().layer(StatusLayer).layer(secure::layer()).add_routes(services::routes(&coordinator));
+        let (url, task) = serve(server, secure().map(Secure::server_tls)).await;
         tasks.push(task);
-        Local { client: Client::connect(&url).await, url, nodes, store: self.store, tasks }
+        Local { client: Client::connect_lazy(&url), url, nodes, store: self.store, tasks }
     }
 }
 
@@ -119,7 +122,7 @@ impl Default for LocalBuilder {
     }
 }
 
-async fn serve<L>(server: tonic::transport::server::Router<L>) -> (String, JoinHandle<()>)
+async fn serve<L>(server: Router<L>, tls: Option<ServerTls>) -> (String, JoinHandle<()>)
 where
     L: tower::Layer<tonic::service::Routes> + Clone + Send + 'static,
     L::Service: tower::Service<http::Request<tonic::body::Body>, Response = http::Response<tonic::body::Body>>
@@ -131,12 +134,18 @@ where
         Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
+    let address = listener.local_addr().unwrap();
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let task = tokio::spawn(async move {
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        server.serve_with_incoming(incoming).await.unwrap();
+        match tls {
+            Some(tls) => server.serve_with_incoming(tls.incoming(listener)).await.unwrap(),
+            None => {
+                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                server.serve_with_incoming(incoming).await.unwrap();
+            }
+        }
     });
-    (url, task)
+    (format!("{scheme}://{address}"), task)
 }
 
 impl Local {

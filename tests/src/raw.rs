@@ -5,12 +5,17 @@
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tonic::Status;
+
+use crate::secure::secure;
 
 /// One HTTP/2 connection.
 #[derive(Clone)]
 pub struct Raw {
     authority: String,
+    token: Option<String>,
     send: h2::client::SendRequest<Bytes>,
 }
 
@@ -30,8 +35,16 @@ pub struct RawAnswer {
 impl Raw {
     /// Connects.
     pub async fn connect(url: &str) -> Self {
-        let authority = url.trim_start_matches("http://").to_owned();
-        let stream = tokio::net::TcpStream::connect(&authority).await.unwrap();
+        let authority = url.split_once("://").unwrap().1.to_owned();
+        match secure() {
+            None => Self::over(authority.clone(), TcpStream::connect(&authority).await.unwrap()).await,
+            Some(secure) => {
+                Self::over(authority, secure.client_tls().stream(&url.parse().unwrap()).await.unwrap()).await
+            }
+        }
+    }
+
+    async fn over(authority: String, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
         let mut builder = h2::client::Builder::new();
         builder.initial_window_size(64 << 20).initial_connection_window_size(64 << 20).max_header_list_size(1 << 20);
         let (send, connection) = builder.handshake(stream).await.unwrap();
@@ -39,7 +52,13 @@ impl Raw {
             // However it ends, the calls on it have heard.
             let _ = connection.await;
         });
-        Self { authority, send }
+        let token = secure().map(|secure| format!("Bearer {}", secure.token()));
+        Self { authority, token, send }
+    }
+
+    /// The same connection, for calls that send no token unless they name one.
+    pub fn without_token(self) -> Self {
+        Self { token: None, ..self }
     }
 
     /// Sends a message as bytes, in its frame.
@@ -56,7 +75,8 @@ impl Raw {
     pub async fn send(&self, method: &str, headers: &[(&str, &str)], body: &[u8], end: bool) -> RawAnswer {
         let mut request = Request::post(format!("http://{}/{method}", self.authority));
         let names: Vec<&str> = headers.iter().map(|(name, _)| *name).collect();
-        for (name, value) in [("content-type", "application/grpc"), ("te", "trailers")] {
+        let usual = [("content-type", "application/grpc"), ("te", "trailers")];
+        for (name, value) in usual.into_iter().chain(self.token.as_deref().map(|token| ("authorization", token))) {
             if !names.contains(&name) {
                 request = request.header(name, value);
             }

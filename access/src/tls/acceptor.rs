@@ -50,7 +50,8 @@ impl ServerTls {
     pub fn start(files: ServerTlsFiles) -> Result<Self, AccessError> {
         let ServerTlsFiles { certificates, key, client_authorities } = files;
         let paths = [Some(certificates), Some(key), client_authorities].into_iter().flatten().collect::<Vec<_>>();
-        let config = Watched::start("the server's certificate", paths.clone(), Box::new(move |bytes, _| config(&paths, bytes)))?;
+        let config =
+            Watched::start("the server's certificate", paths.clone(), Box::new(move |bytes, _| config(&paths, bytes)))?;
         Ok(Self { config })
     }
 

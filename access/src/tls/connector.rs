@@ -69,7 +69,15 @@ impl ClientTls {
         endpoint.connect_with_connector(tower::service_fn(move |uri| tls.clone().dial(uri))).await
     }
 
-    pub(super) async fn dial(self, uri: Uri) -> std::io::Result<TokioIo<TlsStream<TcpStream>>> {
+    async fn dial(self, uri: Uri) -> std::io::Result<TokioIo<TlsStream<TcpStream>>> {
+        self.stream(&uri).await.map(TokioIo::new)
+    }
+
+    /// A connection, for whoever speaks HTTP/2 by itself.
+    ///
+    /// # Errors
+    /// Where nobody answers, or the server's certificate is not right.
+    pub async fn stream(&self, uri: &Uri) -> std::io::Result<TlsStream<TcpStream>> {
         let failed = |words: String| std::io::Error::new(std::io::ErrorKind::InvalidInput, words);
         let host = uri.host().ok_or_else(|| failed(format!("{uri} names no host")))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
@@ -79,8 +87,7 @@ impl ClientTls {
         };
         let stream = TcpStream::connect((host, uri.port_u16().unwrap_or(443))).await?;
         stream.set_nodelay(true)?;
-        let stream = TlsConnector::from(self.config.current()).connect(server_name, stream).await?;
-        Ok(TokioIo::new(stream))
+        TlsConnector::from(self.config.current()).connect(server_name, stream).await
     }
 }
 
@@ -101,7 +108,10 @@ fn config(has_authorities: bool, paths: &[PathBuf], bytes: &[Vec<u8>]) -> Result
         .with_root_certificates(roots);
     let mut config = match (files.next(), files.next()) {
         (Some((certificates, certificates_bytes)), Some((key, key_bytes))) => builder
-            .with_client_auth_cert(pem::certificates(certificates, certificates_bytes)?, pem::private_key(key, key_bytes)?)
+            .with_client_auth_cert(
+                pem::certificates(certificates, certificates_bytes)?,
+                pem::private_key(key, key_bytes)?,
+            )
             .map_err(|error| AccessError::file(key, format!("does not go with {}: {error}", certificates.display())))?,
         _ => builder.with_no_client_auth(),
     };

@@ -71,8 +71,7 @@ async fn echo(tls: ServerTls) -> std::net::SocketAddr {
 /// Whether a client gets its byte back.
 async fn speaks(files: &ClientTlsFiles, address: std::net::SocketAddr) -> bool {
     let tls = ClientTls::start(files.clone()).unwrap();
-    let Ok(mut connection) = tls.dial(format!("https://{address}").parse().unwrap()).await else { return false };
-    let connection = connection.inner_mut();
+    let Ok(mut connection) = tls.stream(&format!("https://{address}").parse().unwrap()).await else { return false };
     let mut byte = [0];
     let exchange = async {
         connection.write_all(b"x").await?;
@@ -94,7 +93,10 @@ async fn only_certificates_of_the_authorities_that_were_named_are_taken() {
     assert!(speaks(&client(&ours, Some(ours.issue("client", &["anyone"]))), address).await);
     assert!(!speaks(&client(&ours, None), address).await, "no certificate was shown");
     assert!(!speaks(&client(&ours, Some(theirs.issue("client", &["anyone"]))), address).await, "one of a stranger");
-    assert!(!speaks(&client(&theirs, Some(ours.issue("client", &["anyone"]))), address).await, "the server is a stranger");
+    assert!(
+        !speaks(&client(&theirs, Some(ours.issue("client", &["anyone"]))), address).await,
+        "the server is a stranger"
+    );
     // What is no TLS at all, and what never says a word, keep nobody out.
     let mut plain = TcpStream::connect(address).await.unwrap();
     plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
@@ -123,7 +125,8 @@ async fn a_renewed_certificate_is_used_without_a_restart() {
     let (former, later) = (Authority::new(folder.path(), "former"), Authority::new(folder.path(), "later"));
     let (certificate, key) = former.issue("server", &["127.0.0.1"]);
     let address = echo(server((certificate.clone(), key.clone()), None).unwrap()).await;
-    let client = |authority: &Authority| ClientTlsFiles { authorities: Some(authority.file()), ..ClientTlsFiles::default() };
+    let client =
+        |authority: &Authority| ClientTlsFiles { authorities: Some(authority.file()), ..ClientTlsFiles::default() };
     assert!(speaks(&client(&former), address).await && !speaks(&client(&later), address).await);
     let renewed = later.issue("server", &["127.0.0.1"]);
     std::fs::copy(&renewed.0, &certificate).unwrap();

@@ -89,7 +89,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<HashMap<[u8; 32], Arc<Token>>, Strin
 }
 
 fn spec(entry: TokenEntry) -> Result<TokenSpec, String> {
-    let is_name = (1..=MAX_NAME_BYTES).contains(&entry.name.len()) && entry.name.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_name =
+        (1..=MAX_NAME_BYTES).contains(&entry.name.len()) && entry.name.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_name {
         return Err(format!("its name must have 1 to {MAX_NAME_BYTES} visible ASCII characters"));
     }

@@ -39,7 +39,9 @@ impl Tokens {
         let bytes = bytes.first().map(Vec::as_slice).unwrap_or_default();
         let mut tokens = file::parse(bytes).map_err(|reason| AccessError::file(path, reason))?;
         for token in tokens.values_mut() {
-            if let Some(same) = former.and_then(|former| former.0.get(token.hash())).filter(|former| ***former == **token) {
+            if let Some(same) =
+                former.and_then(|former| former.0.get(token.hash())).filter(|former| ***former == **token)
+            {
                 *token = Arc::clone(same);
             }
         }

@@ -54,7 +54,8 @@ impl FromStr for Scope {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("the scope {text:?} is not of the form right:collection, as read:docs, write:logs-* or admin:*");
+        let wrong =
+            || format!("the scope {text:?} is not of the form right:collection, as read:docs, write:logs-* or admin:*");
         let (right, pattern) = text.split_once(':').ok_or_else(wrong)?;
         let right = match right {
             "read" => Right::Read,

@@ -35,7 +35,9 @@ fn scopes_are_of_one_right_and_of_names_or_their_beginnings() {
     for scope in ["read:docs", "write:docs-*", "admin:*"] {
         assert_eq!(scope.parse::<Scope>().unwrap().to_string(), scope);
     }
-    for wrong in ["", "read", "read:", ":docs", "all:docs", "read:a*b", "read:*a", "read:Docs", "read:a b", "Read:a", "read:**"] {
+    for wrong in
+        ["", "read", "read:", ":docs", "all:docs", "read:a*b", "read:*a", "read:Docs", "read:a b", "Read:a", "read:**"]
+    {
         assert!(wrong.parse::<Scope>().is_err(), "{wrong:?}");
     }
 }

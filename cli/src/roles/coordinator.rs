@@ -17,6 +17,7 @@ use super::listen::Port;
 use super::{coordinator_config, metrics, open_store};
 use crate::failure::Failure;
 use crate::settings::Settings;
+use crate::telemetry::set_ready;
 
 /// Serves until the process is told to stop.
 pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
@@ -80,7 +81,7 @@ pub(super) async fn public_routes(
     Ok((routes.routes(), health))
 }
 
-/// What grpc.health.v1 answers.
+/// What grpc.health.v1 answers, and `/readyz`.
 pub(super) struct Health {
     reporter: HealthReporter,
     names: Vec<String>,
@@ -108,11 +109,13 @@ impl Health {
         for name in &names {
             reporter.set_service_status(name, ServingStatus::Serving).await;
         }
+        set_ready(true);
         (Self { reporter, names }, service)
     }
 
     /// No longer serving.
     pub(super) async fn stop(self) {
+        set_ready(false);
         for name in &self.names {
             self.reporter.set_service_status(name, ServingStatus::NotServing).await;
         }

@@ -39,8 +39,7 @@ impl Port {
             Ok::<_, std::io::Error>((listener, address))
         };
         let bound = bind.await;
-        let (listener, address) =
-            bound.map_err(|error| Failure::of(format!("cannot listen on {wanted}"), &error))?;
+        let (listener, address) = bound.map_err(|error| Failure::of(format!("cannot listen on {wanted}"), &error))?;
         let age = Duration::from_secs(settings.limits.max_connection_age_s);
         Ok(Self { listener, address, tls, max_connection_age: (!age.is_zero()).then_some(age) })
     }

@@ -34,7 +34,9 @@ pub(crate) async fn node(settings: Settings) -> Result<(), Failure> {
         None => {
             let secret = joining::secret(&settings)?;
             if secret.is_none() && !port.address().ip().is_loopback() {
-                tracing::warn!("cluster.secret_file is not set: whoever reaches this node can read and write everything");
+                tracing::warn!(
+                    "cluster.secret_file is not set: whoever reaches this node can read and write everything"
+                );
             }
             secret
         }

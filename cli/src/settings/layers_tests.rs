@@ -189,3 +189,19 @@ fn faults_of_embedders_are_named_by_their_keys() {
     assert_eq!(keys, wanted);
     assert!(faults.iter().all(|fault| !fault.words.contains("secret")), "{faults:?}");
 }
+
+#[test]
+fn files_of_tls_need_each_other_and_make_nodes_be_called_over_it() {
+    let faults = |set: &[&str]| {
+        let set = set.iter().map(|pair| (*pair).to_owned()).collect();
+        let args = ServerArgs { set, ..ServerArgs::default() };
+        load_with(Role::Serve, &args, &NO_LOGGING, &environment(&[]))
+            .map_err(|faults| faults.into_iter().map(|fault| fault.key).collect::<Vec<_>>())
+    };
+    assert_eq!(faults(&["tls.cert_file=a.pem"]).unwrap_err(), ["tls.key_file"]);
+    assert_eq!(faults(&["tls.key_file=a.key"]).unwrap_err(), ["tls.cert_file"]);
+    assert_eq!(faults(&["tls.client_ca_file=ca.pem"]).unwrap_err(), ["tls.cert_file"]);
+    assert_eq!(faults(&["logging.audit=some"]).unwrap_err(), ["logging.audit"]);
+    assert_eq!(faults(&["nodes=a:1,http://b:1"]).unwrap().nodes, ["http://a:1", "http://b:1"]);
+    assert_eq!(faults(&["nodes=a:1,http://b:1", "tls.ca_file=c"]).unwrap().nodes, ["https://a:1", "http://b:1"]);
+}

@@ -1,11 +1,13 @@
-//! `/metrics` over HTTP.
+//! `/metrics` over HTTP, and `/readyz` for probes that speak no gRPC over TLS.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use antiphon_node::Node;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
@@ -26,7 +28,15 @@ const MAX_CONNECTIONS_AT_ONCE: usize = 8;
 const TEXT: [(axum::http::HeaderName, &str); 1] =
     [(axum::http::header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
 
-/// Serves `/metrics` until it is dropped.
+/// Whether the process takes calls.
+static IS_READY: AtomicBool = AtomicBool::new(false);
+
+/// Says whether the process takes calls, as grpc.health.v1 does.
+pub(crate) fn set_ready(is_ready: bool) {
+    IS_READY.store(is_ready, Ordering::Relaxed);
+}
+
+/// Serves `/metrics` and `/readyz` until it is dropped.
 pub(crate) struct Endpoint(Vec<JoinHandle<()>>);
 
 #[derive(Clone)]
@@ -52,7 +62,10 @@ impl Endpoint {
             bind.await.map_err(|error| Failure::of(format!("cannot listen on {address} for metrics"), &error))?;
         let handle = recorder::install()?;
         let upkeep = handle.clone();
-        let router = axum::Router::new().route("/metrics", get(render)).with_state(Source { handle, node });
+        let router = axum::Router::new()
+            .route("/metrics", get(render))
+            .route("/readyz", get(ready))
+            .with_state(Source { handle, node });
         let server = Server::builder()
             .accept_http1(true)
             .concurrency_limit_per_connection(MAX_CONNECTIONS_AT_ONCE)
@@ -78,6 +91,13 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+async fn ready() -> (StatusCode, &'static str) {
+    match IS_READY.load(Ordering::Relaxed) {
+        true => (StatusCode::OK, "ready\n"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
     }
 }
 

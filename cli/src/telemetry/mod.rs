@@ -7,5 +7,5 @@ mod process;
 mod recorder;
 mod rpc_layer;
 
-pub(crate) use endpoint::Endpoint;
+pub(crate) use endpoint::{Endpoint, set_ready};
 pub(crate) use rpc_layer::RpcLayer;

@@ -9,8 +9,8 @@ use antiphon_access::CallEnd;
 use antiphon_proto::error::code_name;
 use http::{Request, Response};
 use metrics::histogram;
-use tonic::body::Body;
 use tonic::Code;
+use tonic::body::Body;
 use tower::{Layer, Service};
 
 /// Calls that are not answered yet.

@@ -7,8 +7,8 @@ use antiphon_proto::v1::hybrid_text_search_service_server::HybridTextSearchServi
 use antiphon_proto::v1::{HybridTextQuery, SearchHybridTextRequest, SearchResponse};
 use tonic::{Request, Response, Status};
 
-use super::{Service, admit, searched};
 use super::embedded::QueryText;
+use super::{Service, admit, searched};
 use crate::search::{RequestBuilder, one_or_several};
 
 #[tonic::async_trait]

@@ -7,8 +7,8 @@ use antiphon_proto::v1::text_search_service_server::TextSearchService;
 use antiphon_proto::v1::{SearchResponse, SearchTextRequest, TextQuery};
 use tonic::{Request, Response, Status};
 
-use super::{Service, admit, searched};
 use super::embedded::QueryText;
+use super::{Service, admit, searched};
 use crate::search::{RequestBuilder, one_or_several};
 
 #[tonic::async_trait]

@@ -1,6 +1,6 @@
 //! Nodes asked as coordinators ask them, each by itself.
 
-use antiphon_membership::{Dialer, NodeClient, Secret};
+use antiphon_membership::NodeClient;
 use antiphon_proto::internal::{
     Freshness, ListRowsRequest, Projection, ShardRef, ViewChoice, ViewName, WriteRequest, view_choice::Choice,
 };
@@ -8,9 +8,11 @@ use antiphon_proto::store::{LogOp, log_op::Op};
 use antiphon_proto::v1::Document;
 use tonic::Status;
 
+use crate::secure;
+
 /// A client of one node, of a cluster of the default name without a secret.
 pub fn node_client(url: &str) -> NodeClient {
-    Dialer::new(Some(Secret::of_name("antiphon")), None).node(url).unwrap()
+    secure::dialer().node(url).unwrap()
 }
 
 /// One shard.

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use super::binary;
 use super::hosts::Host;
 use crate::client::Client;
+use crate::secure::{Secure, secure};
 
 /// What a server prints when it serves, before its URL.
 const READY: &str = "antiphon: listening on ";
@@ -88,11 +89,17 @@ impl ServerProcess {
     pub fn spawn(&mut self) {
         assert!(self.child.is_none(), "{} runs already", self.name);
         let any = self.host.as_ref().map_or("127.0.0.1:0".to_owned(), |host| format!("{}:0", host.address()));
-        let listen = self.url.as_ref().map_or(any, |url| url.strip_prefix("http://").unwrap().to_owned());
+        let listen = self.url.as_ref().map_or(any, |url| url.split_once("://").unwrap().1.to_owned());
         let mut log = File::options().create(true).append(true).open(&self.log).unwrap();
         writeln!(log, "=== {} starts on {listen}", self.name).unwrap();
         let mut command = self.host.as_ref().map_or_else(|| Command::new(binary()), |host| host.command(binary()));
-        command.args(&self.args).args(["--listen", &listen]);
+        // Before the test's own, which count.
+        let (role, args) = self.args.split_first().unwrap();
+        command.arg(role);
+        for (key, value) in secure().map(Secure::settings).unwrap_or_default() {
+            command.args(["--set", &format!("{key}={value}")]);
+        }
+        command.args(args).args(["--listen", &listen]);
         // Settings of whoever runs the tests are not the tests'.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ANTIPHON_")) {
             command.env_remove(name);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use antiphon_proto::v1::{Document, Value, value};
 use antiphon_tests::cluster::{Cluster, ClusterBuilder, binary};
+use antiphon_tests::secure::{Secure, secure};
 use prost_types::Timestamp;
 use serde_json::json;
 
@@ -35,6 +36,7 @@ fn run(address: Option<&str>, args: &[&str], stdin: &[u8]) -> Ended {
     }
     if let Some(address) = address {
         command.env("ANTIPHON_ADDRESS", address);
+        command.envs(secure().map(Secure::client_envs).unwrap_or_default());
     }
     let mut child =
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -565,7 +567,7 @@ async fn faults_of_the_command_line_are_told_with_what_there_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_in_use_is_told() {
     let setup = Setup::new().await;
-    let taken = setup.cluster.serves[0].url().trim_start_matches("http://");
+    let taken = setup.cluster.serves[0].url().split_once("://").unwrap().1;
     let data = setup.folder.path().join("other");
     let words = setup.fails(&["serve", "--data", data.to_str().unwrap(), "--listen", taken, "--log", "error"]);
     assert!(words.contains(taken) && words.contains("in use"), "{words}");

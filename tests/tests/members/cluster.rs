@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use antiphon_membership::Dialer;
 use antiphon_proto::error::ErrorKind;
 use antiphon_proto::v1::{Collection, Metric, SearchOptions, SearchResponse};
 use antiphon_tests::client::{Client, kind_of};
@@ -16,6 +15,7 @@ use antiphon_tests::cluster::{
 };
 use antiphon_tests::local::wait_until;
 use antiphon_tests::sample::*;
+use antiphon_tests::secure::dialer_with;
 use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
@@ -114,13 +114,13 @@ async fn a_stranger_may_not_call_a_node_nor_join() {
     let client = cluster.client(0);
     let uid = create(&client, 1, 1).await;
     let url = cluster.nodes[0].url();
-    let stranger = Dialer::default().node(url).unwrap();
+    let stranger = dialer_with(None).node(url).unwrap();
     let request = || antiphon_proto::internal::DescribeShardRequest { shard: Some(shard_ref(&uid, 0)), refresh: false };
     let refused = stranger.clone().describe_shard(request()).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated);
     assert_eq!(kind_of(&refused), ErrorKind::TokenInvalid);
     let other = antiphon_membership::Secret::of_name("another cluster");
-    let stranger = Dialer::new(Some(other), None).node(url).unwrap();
+    let stranger = dialer_with(Some(other)).node(url).unwrap();
     assert_eq!(kind_of(&stranger.clone().describe_shard(request()).await.unwrap_err()), ErrorKind::TokenInvalid);
     node_client(url).describe_shard(request()).await.unwrap();
     // A coordinator that comes with another secret sees no nodes, and is seen by none.

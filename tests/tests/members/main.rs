@@ -1,4 +1,4 @@
-//! The binary and its processes: command line, cluster, cache, backups, metrics; and the engine over S3.
+//! The binary and its processes: command line, tokens, cluster, cache, backups, metrics; and the engine over S3.
 //!
 //! One program for many files: each program is linked with all there is, and runs by itself.
 
@@ -6,6 +6,7 @@
 #[allow(dead_code, unreachable_pub, clippy::print_stdout, clippy::unwrap_used)]
 mod s3;
 
+mod access;
 mod backup;
 mod cache;
 mod cli;

@@ -83,8 +83,7 @@ async fn what_was_done_is_counted() {
 
     // Nobody makes series by making up methods, and nothing else is served here.
     let path = tonic::codegen::http::uri::PathAndQuery::from_static("/made.Up/Method");
-    let channel = tonic::transport::Channel::from_shared(cluster.serves[0].url().to_owned()).unwrap();
-    let mut caller = tonic::client::Grpc::new(channel.connect().await.unwrap());
+    let mut caller = tonic::client::Grpc::new(antiphon_tests::secure::connect_lazy(cluster.serves[0].url()));
     caller.ready().await.unwrap();
     let codec = tonic_prost::ProstCodec::<(), ()>::default();
     caller.unary(tonic::Request::new(()), path, codec).await.unwrap_err();
@@ -92,10 +91,12 @@ async fn what_was_done_is_counted() {
     assert!(!text.contains("made"), "{text}");
     assert!(text.contains("code=\"UNIMPLEMENTED\""), "{text}");
     assert!(get(port, "/").await.starts_with("HTTP/1.1 404"));
+    assert!(get(port, "/readyz").await.starts_with("HTTP/1.1 200"));
 }
 
 /// Metrics that a server alone, without trouble and without an embedder, has no reason to tell of.
 const OF_OTHERS: &[&str] = &[
+    "antiphon_calls_refused_total",
     "antiphon_embed_seconds",
     "antiphon_hedged_reads_total",
     "antiphon_partial_answers_total",
