@@ -4,7 +4,7 @@ mod words;
 
 use std::time::Duration;
 
-use antiphon_access::tls::{ClientTls, ClientTlsFiles};
+use antiphon_access::tls::{ClientTls, ClientTlsFiles, is_handshake_failure};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
@@ -72,6 +72,9 @@ pub(crate) async fn connect(args: &ConnectionArgs) -> Result<Channel, Failure> {
     let channel = connected.map_err(|error| {
         let mut why = causes(&error);
         why = why.trim_start_matches("transport error: ").to_owned();
+        if is_handshake_failure(&error) {
+            return Failure::new(format!("the connection to {} is refused: {why}. {TLS_HINT}", args.address));
+        }
         Failure::new(format!("no server answers at {}: {why}. {HINT}", args.address))
     })?;
     Ok(InterceptedService::new(channel, bearer))
@@ -79,6 +82,9 @@ pub(crate) async fn connect(args: &ConnectionArgs) -> Result<Channel, Failure> {
 
 /// What to do where no server answers.
 const HINT: &str = "Start one with `antiphon serve`, or name another with --address or ANTIPHON_ADDRESS";
+
+/// What to do where a certificate is not right.
+const TLS_HINT: &str = "See --tls-ca, --tls-server-name and --tls-cert";
 
 fn tls(args: &ConnectionArgs) -> Result<ClientTls, Failure> {
     let identity = args.tls_cert.clone().zip(args.tls_key.clone());

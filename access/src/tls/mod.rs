@@ -18,6 +18,19 @@ use rustls::crypto::CryptoProvider;
 /// What HTTP/2 is called in the handshake (RFC 7301).
 const HTTP2: &[u8] = b"h2";
 
+/// Whether a connection failed in the handshake, as by a certificate that is not right.
+pub fn is_handshake_failure(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

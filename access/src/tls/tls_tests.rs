@@ -170,5 +170,9 @@ async fn a_port_that_nobody_listens_on_is_told_from_a_certificate_that_is_not_ri
         kinds.extend(error.downcast_ref::<std::io::Error>().map(std::io::Error::kind));
         cause = error.source();
     }
-    assert!(kinds.contains(&std::io::ErrorKind::ConnectionRefused), "{error:?}");
+    assert!(kinds.contains(&std::io::ErrorKind::ConnectionRefused) && !is_handshake_failure(&error), "{error:?}");
+    let strange = Authority::new(folder.path(), "strange").issue("server", &["127.0.0.1"]);
+    let address = echo(server(strange, None).unwrap()).await;
+    let error = tls.connect(&Endpoint::from_shared(format!("https://{address}")).unwrap()).await.unwrap_err();
+    assert!(is_handshake_failure(&error), "{error:?}");
 }
