@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use antiphon_proto::error::{ApiError, ErrorKind};
+use antiphon_telemetry::CallEnd;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Request, Response};
 use tokio::sync::OwnedSemaphorePermit;
@@ -13,7 +14,6 @@ use tonic::transport::server::TcpConnectInfo;
 use tower::{Layer, Service};
 
 use crate::audit::Audit;
-use crate::call_end::CallEnd;
 use crate::caller::Caller;
 use crate::tokens::Tokens;
 use crate::watched::Watched;

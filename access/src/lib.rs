@@ -4,12 +4,10 @@
 //! - [`tokens`]: who callers are and what each may do, from a file.
 //! - [`AccessLayer`] tells callers by their tokens and hands them to the services as [`Caller`]s, which say no where a scope
 //!   is missing.
-//! - [`CallEnd`]: knows how a call ended, for whoever counts calls or writes them down.
 //!
 //! Files are read again when they change ([`Watched`]). Not here: how members of a cluster know each other (membership's).
 
 mod audit;
-mod call_end;
 mod caller;
 mod error;
 mod layer;
@@ -18,7 +16,6 @@ pub mod tokens;
 mod watched;
 
 pub use audit::Audit;
-pub use call_end::CallEnd;
 pub use caller::Caller;
 pub use error::AccessError;
 pub use layer::{AccessLayer, AccessService};

@@ -2,26 +2,32 @@
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use antiphon_telemetry::TARGET;
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use crate::failure::Failure;
 use crate::settings::LogFormat;
+use crate::telemetry::Traces;
 
-/// Starts logging, once a process.
+/// Starts logging, and passing spans on to where they are exported, once a process.
 ///
 /// # Errors
 /// A filter that can't be read.
-pub(crate) fn start(filter: &str, format: LogFormat) -> Result<(), Failure> {
+pub(crate) fn start(filter: &str, format: LogFormat, traces: Option<&Traces>) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(filter).map_err(|error| {
         Failure::new(format!("--log `{filter}` is no filter: {error}; try error, warn, info, debug or trace"))
     })?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    let started = match format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().try_init(),
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let lines = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().boxed(),
     };
+    // Spans go to the collector, not into the lines.
+    let lines = lines.with_filter(filter.and(filter_fn(|metadata| metadata.target() != TARGET)));
+    let started = tracing_subscriber::registry().with(lines).with(traces.map(Traces::layer)).try_init();
     started.map_err(|error| Failure::new(format!("can't start the log: {error}")))
 }

@@ -22,6 +22,7 @@ use clap::Parser as _;
 use args::{Cli, Command, LoggingArgs, ServerArgs};
 use failure::{EXIT_FAILED, EXIT_OK, Failure};
 use settings::{LogFormat, Role};
+use telemetry::Traces;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -57,7 +58,7 @@ async fn command(cli: Cli) -> Result<u8, Failure> {
         return Ok(EXIT_OK);
     }
     let filter = cli.logging.filter.as_deref().unwrap_or("warn");
-    logging::start(filter, cli.logging.format.unwrap_or(LogFormat::Text))?;
+    logging::start(filter, cli.logging.format.unwrap_or(LogFormat::Text), None)?;
     match &cli.command {
         Command::Import(args) => return import::run(args).await,
         Command::Get(args) => return commands::get(args).await,
@@ -84,10 +85,15 @@ async fn serve(role: Role, args: &ServerArgs, logging: &LoggingArgs) -> Result<(
     if args.print_config {
         return output::print(&settings::print(&settings));
     }
-    logging::start(&settings.logging.filter, settings.logging.format)?;
-    match role {
+    let traces = Traces::start(&settings, role)?;
+    logging::start(&settings.logging.filter, settings.logging.format, traces.as_ref())?;
+    let outcome = match role {
         Role::Serve => roles::serve(settings).await,
         Role::Node => roles::node(settings).await,
         Role::Coordinator => roles::coordinator(settings).await,
+    };
+    if let Some(traces) = traces {
+        traces.stop().await;
     }
+    outcome
 }

@@ -118,6 +118,8 @@ table! {
         log: Log = Log::default(),
         /// What the process tells of itself as numbers.
         metrics: Metrics = Metrics::default(),
+        /// Spans of calls and of work in the background, sent to a collector by OTLP over gRPC.
+        traces: TraceSettings = TraceSettings::default(),
         /// What the process reports on stderr.
         logging: Logging = Logging::default(),
         /// What makes vectors of texts, each a table under its name.
@@ -281,6 +283,16 @@ table! {
 }
 
 table! {
+    /// Spans of calls and of work in the background, sent to a collector by OTLP over gRPC.
+    TraceSettings {
+        /// URL of the collector, as http://127.0.0.1:4317; empty: nothing is traced. Without TLS: have a collector near by.
+        endpoint: String = String::new(),
+        /// Share of the calls that are traced whose callers did not say (traceparent), 0 to 1.
+        sample_share: f64 = 0.01,
+    }
+}
+
+table! {
     /// What the process reports on stderr.
     Logging {
         /// error, warn, info, debug, trace, or directives such as "info,antiphon_node=debug".
@@ -307,6 +319,7 @@ pub(crate) const TABLES: &[(&str, &[&str], &[Key])] = &[
     ("cache", Cache::ABOUT, Cache::KEYS),
     ("log", Log::ABOUT, Log::KEYS),
     ("metrics", Metrics::ABOUT, Metrics::KEYS),
+    ("traces", TraceSettings::ABOUT, TraceSettings::KEYS),
     ("logging", Logging::ABOUT, Logging::KEYS),
 ];
 

@@ -8,6 +8,7 @@ use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::{DescribeShardRequest, DescribeShardResponse};
 use antiphon_proto::v1::SearchResponse;
 use antiphon_store::{CatalogStore, Store};
+use antiphon_telemetry::phase;
 use futures::future::try_join_all;
 use tokio::task::JoinHandle;
 use tonic::Request;
@@ -57,6 +58,7 @@ impl Coordinator {
         deadline: Deadline,
         resolve: impl Fn(Arc<Resolved>) -> Result<SearchRequest, ApiError>,
     ) -> Result<SearchResponse, ApiError> {
+        let resolve = |collection| phase!("validate").in_scope(|| resolve(collection));
         let config = &self.config;
         let run =
             |request| search::run(&self.cluster, request, deadline, config.max_response_bytes, config.slow_search);

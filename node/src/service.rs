@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::internal::node_service_server::NodeService;
@@ -14,9 +15,12 @@ use antiphon_proto::internal::{
 };
 use antiphon_proto::store::log_op::Op;
 use antiphon_proto::{key, v1, vector};
+use antiphon_telemetry::phase;
 use futures::future::try_join_all;
 use prost::Message;
 use tonic::{Request, Response, Status};
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use crate::error::NodeError;
 use crate::node::Node;
@@ -76,22 +80,46 @@ async fn search(
         return Err(NodeError::Invalid(format!("a window of {}, at most {MAX_WINDOW}", query.window)));
     }
     let window = query.window as usize;
-    let run = node.pool().run(stop, move |stop| match query.query {
+    let channel = match &query.query {
+        Some(Query::Vector(_)) => "vector",
+        Some(Query::Keyword(_)) => "keyword",
+        None => return Err(NodeError::Invalid("an empty query".into())),
+    };
+    let span = phase!("window", antiphon.channel = channel, antiphon.wait_ms = Empty, antiphon.candidates = Empty);
+    let (came, running) = (Instant::now(), span.clone());
+    let run = node.pool().run(stop, move |stop| {
+        let _running = running.enter();
+        running.record("antiphon.wait_ms", came.elapsed().as_secs_f64() * 1e3);
+        let found = search_window(&view, &schema, &query, &matching, window, stop)?;
+        running.record("antiphon.candidates", found.candidates.len());
+        Ok(found)
+    });
+    run.instrument(span).await
+}
+
+fn search_window(
+    view: &View,
+    schema: &ShardSchema,
+    query: &WindowQuery,
+    matching: &MatchingRows,
+    window: usize,
+    stop: &Stop,
+) -> Result<Window, NodeError> {
+    match &query.query {
         Some(Query::Vector(query)) => {
-            let candidates = vector_window(&view, &schema, &query, &matching, window, stop)?;
+            let candidates = vector_window(view, schema, query, matching, window, stop)?;
             Ok(Window { candidates, ..Window::default() })
         }
         Some(Query::Keyword(query)) => {
             let plan = match &query.plan {
                 Some(plan) => plan.clone(),
-                None => with_counts(plan_keywords(&query, &schema)?, &query, &view)?,
+                None => with_counts(plan_keywords(query, schema)?, query, view)?,
             };
-            let candidates = keyword_window(&view, &schema, &query, &plan, &matching, window, stop)?;
+            let candidates = keyword_window(view, schema, query, &plan, matching, window, stop)?;
             Ok(Window { candidates, num_terms: plan.terms.len() as u32, is_cut: plan.is_cut })
         }
         None => Err(NodeError::Invalid("an empty query".into())),
-    });
-    run.await
+    }
 }
 
 /// Adds up what an answer holds.

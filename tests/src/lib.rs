@@ -9,6 +9,7 @@
 pub mod ask;
 pub mod client;
 pub mod cluster;
+pub mod collector;
 pub mod contract;
 pub mod corpus;
 pub mod endpoint;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use antiphon_access::AccessLayer;
 use antiphon_access::tls::ServerTls;
 use antiphon_coordinator::status_layer::StatusLayer;
+use antiphon_telemetry::TraceLayer;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 use tonic::transport::Server;
@@ -26,6 +27,7 @@ pub(super) struct Port {
     address: SocketAddr,
     tls: Option<ServerTls>,
     max_connection_age: Option<Duration>,
+    traces: TraceLayer,
 }
 
 impl Port {
@@ -40,8 +42,9 @@ impl Port {
         };
         let bound = bind.await;
         let (listener, address) = bound.map_err(|error| Failure::of(format!("cannot listen on {wanted}"), &error))?;
+        let traces = TraceLayer::new(settings.traces.sample_share);
         let age = Duration::from_secs(settings.limits.max_connection_age_s);
-        Ok(Self { listener, address, tls, max_connection_age: (!age.is_zero()).then_some(age) })
+        Ok(Self { listener, address, tls, max_connection_age: (!age.is_zero()).then_some(age), traces })
     }
 
     /// Where it listens.
@@ -72,7 +75,7 @@ impl Port {
             // Calls under way have that long to end.
             builder = builder.max_connection_age(age).max_connection_age_grace(DRAIN);
         }
-        let server = builder.layer(RpcLayer).layer(StatusLayer).layer(access).add_routes(routes);
+        let server = builder.layer(self.traces).layer(RpcLayer).layer(StatusLayer).layer(access).add_routes(routes);
         let stopped = async {
             // Either way the server is to stop.
             let _ = stopped.await;

@@ -91,6 +91,12 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
     let metrics = &settings.metrics.listen;
     let is_address = metrics.is_empty() || metrics.parse::<std::net::SocketAddr>().is_ok();
     rules.hold("metrics.listen", metrics, is_address, "must be an IP address and a port, as 127.0.0.1:7702");
+    let traces = &settings.traces;
+    if !traces.endpoint.is_empty() {
+        rules.url("traces.endpoint", &traces.endpoint, &["http"]);
+    }
+    let share = traces.sample_share;
+    rules.hold("traces.sample_share", &share, (0.0..=1.0).contains(&share), "must be 0 to 1");
     check_cluster(settings, &mut rules);
     check_tls(settings, &mut rules);
     if role == Role::Coordinator && settings.nodes.is_empty() && settings.cluster.gossip_listen.is_empty() {

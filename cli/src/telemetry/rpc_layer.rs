@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use antiphon_access::CallEnd;
 use antiphon_proto::error::code_name;
+use antiphon_telemetry::CallEnd;
 use http::{Request, Response};
 use metrics::histogram;
 use tonic::Code;

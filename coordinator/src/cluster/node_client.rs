@@ -10,37 +10,86 @@ use antiphon_proto::internal::{
     CountRowsRequest, CountRowsResponse, DescribeNodeRequest, DescribeNodeResponse, DescribeShardRequest,
     DescribeShardResponse, FetchDocumentsRequest, FetchDocumentsResponse, ListRowsRequest, ListRowsResponse,
     LookUpDocumentsRequest, LookUpDocumentsResponse, OpenViewRequest, OpenViewResponse, SearchWindowsRequest,
-    SearchWindowsResponse, WriteRequest, WriteResponse,
+    SearchWindowsResponse, ShardRef, WriteRequest, WriteResponse,
 };
+use antiphon_telemetry::{failed, inject, phase};
 use tonic::{Code, Request, Status};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
+
+/// The service of a node.
+const SERVICE: &str = "antiphon.internal.v1.NodeService";
 
 /// How a node is called.
 #[derive(Clone)]
 pub enum NodeClient {
     /// In this process.
     Local(Arc<dyn NodeService>),
-    /// Over the network.
-    Remote(antiphon_membership::NodeClient),
+    /// Over the network, at an address.
+    Remote(antiphon_membership::NodeClient, Arc<str>),
 }
 
 macro_rules! call {
-    ($client:expr, $deadline:expr, $message:expr, $method:ident) => {{
-        let mut request = Request::new($message);
+    ($client:expr, $deadline:expr, $message:expr, $name:literal, $method:ident) => {{
+        let message = $message;
+        let span = $client.span($name, shard_of(&message));
+        let mut request = Request::new(message);
         request.set_timeout($deadline.left());
         let call = async {
             match $client {
                 NodeClient::Local(node) => node.$method(request).await,
-                NodeClient::Remote(client) => client.clone().$method(request).await,
+                NodeClient::Remote(client, _) => {
+                    inject(&span, request.metadata_mut());
+                    client.clone().$method(request).await
+                }
             }
         };
-        match tokio::time::timeout($deadline.left(), call).await {
+        match tokio::time::timeout($deadline.left(), call.instrument(span.clone())).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => {
+                failed(&span, status.code());
                 Err(CallError { error: read_status(&status, $deadline), is_unreached: is_unreached(&status) })
             }
-            Err(_) => Err(ApiError::new(ErrorKind::Deadline, "the node did not answer in time").into()),
+            Err(_) => {
+                failed(&span, Code::DeadlineExceeded);
+                Err(ApiError::new(ErrorKind::Deadline, "the node did not answer in time").into())
+            }
         }
     }};
+}
+
+/// The shard that a message is about.
+trait OfShard {
+    fn shard(&self) -> Option<&ShardRef>;
+}
+
+macro_rules! of_shard {
+    ($($message:ty),*) => { $(impl OfShard for $message {
+        fn shard(&self) -> Option<&ShardRef> {
+            self.shard.as_ref()
+        }
+    })* };
+}
+
+of_shard!(
+    CountRowsRequest,
+    DescribeShardRequest,
+    FetchDocumentsRequest,
+    ListRowsRequest,
+    LookUpDocumentsRequest,
+    OpenViewRequest,
+    SearchWindowsRequest,
+    WriteRequest
+);
+
+impl OfShard for DescribeNodeRequest {
+    fn shard(&self) -> Option<&ShardRef> {
+        None
+    }
+}
+
+fn shard_of(message: &impl OfShard) -> Option<u32> {
+    message.shard().map(|shard| shard.shard)
 }
 
 /// Why a call failed.
@@ -68,7 +117,30 @@ impl NodeClient {
     /// # Errors
     /// The address is no URI.
     pub fn connect(address: &str, dialer: &Dialer) -> Result<Self, MembershipError> {
-        Ok(Self::Remote(dialer.node(address)?))
+        Ok(Self::Remote(dialer.node(address)?, address.into()))
+    }
+
+    /// The span of a call; none where what calls is not traced.
+    fn span(&self, method: &'static str, shard: Option<u32>) -> Span {
+        let (kind, address) = match self {
+            Self::Local(_) => ("internal", None),
+            Self::Remote(_, address) => {
+                ("client", address.split_once("://").and_then(|(_, authority)| authority.rsplit_once(':')))
+            }
+        };
+        phase!(
+            "node call",
+            otel.name = format_args!("{SERVICE}/{method}"),
+            otel.kind = kind,
+            otel.status_code = Empty,
+            rpc.system = "grpc",
+            rpc.service = SERVICE,
+            rpc.method = method,
+            rpc.grpc.status_code = Empty,
+            server.address = address.map(|(host, _)| host),
+            server.port = address.and_then(|(_, port)| port.trim_end_matches('/').parse::<u16>().ok()),
+            antiphon.shard = shard,
+        )
     }
 
     /// Picks a view.
@@ -76,7 +148,7 @@ impl NodeClient {
     /// # Errors
     /// The node's, or SHARD_UNAVAILABLE where it cannot be reached. So for all methods.
     pub async fn open_view(&self, message: OpenViewRequest, deadline: Deadline) -> Result<OpenViewResponse, ApiError> {
-        Ok(call!(self, deadline, message, open_view)?)
+        Ok(call!(self, deadline, message, "OpenView", open_view)?)
     }
 
     /// Asks for windows.
@@ -85,7 +157,7 @@ impl NodeClient {
         message: SearchWindowsRequest,
         deadline: Deadline,
     ) -> Result<SearchWindowsResponse, ApiError> {
-        Ok(call!(self, deadline, message, search_windows)?)
+        Ok(call!(self, deadline, message, "SearchWindows", search_windows)?)
     }
 
     /// Asks for documents of rows.
@@ -94,7 +166,7 @@ impl NodeClient {
         message: FetchDocumentsRequest,
         deadline: Deadline,
     ) -> Result<FetchDocumentsResponse, ApiError> {
-        Ok(call!(self, deadline, message, fetch_documents)?)
+        Ok(call!(self, deadline, message, "FetchDocuments", fetch_documents)?)
     }
 
     /// Counts the rows that meet a filter.
@@ -103,17 +175,17 @@ impl NodeClient {
         message: CountRowsRequest,
         deadline: Deadline,
     ) -> Result<CountRowsResponse, ApiError> {
-        Ok(call!(self, deadline, message, count_rows)?)
+        Ok(call!(self, deadline, message, "CountRows", count_rows)?)
     }
 
     /// Asks for a stretch of the rows that meet a filter.
     pub async fn list_rows(&self, message: ListRowsRequest, deadline: Deadline) -> Result<ListRowsResponse, ApiError> {
-        Ok(call!(self, deadline, message, list_rows)?)
+        Ok(call!(self, deadline, message, "ListRows", list_rows)?)
     }
 
     /// Writes.
     pub(super) async fn write(&self, message: WriteRequest, deadline: Deadline) -> Result<WriteResponse, CallError> {
-        call!(self, deadline, message, write)
+        call!(self, deadline, message, "Write", write)
     }
 
     /// Asks for documents by key.
@@ -122,7 +194,7 @@ impl NodeClient {
         message: LookUpDocumentsRequest,
         deadline: Deadline,
     ) -> Result<LookUpDocumentsResponse, ApiError> {
-        Ok(call!(self, deadline, message, look_up_documents)?)
+        Ok(call!(self, deadline, message, "LookUpDocuments", look_up_documents)?)
     }
 
     /// Asks for a shard's counts.
@@ -131,12 +203,12 @@ impl NodeClient {
         message: DescribeShardRequest,
         deadline: Deadline,
     ) -> Result<DescribeShardResponse, ApiError> {
-        Ok(call!(self, deadline, message, describe_shard)?)
+        Ok(call!(self, deadline, message, "DescribeShard", describe_shard)?)
     }
 
     /// Asks who the node is.
     pub async fn describe_node(&self, deadline: Deadline) -> Result<DescribeNodeResponse, ApiError> {
-        Ok(call!(self, deadline, DescribeNodeRequest {}, describe_node)?)
+        Ok(call!(self, deadline, DescribeNodeRequest {}, "DescribeNode", describe_node)?)
     }
 }
 

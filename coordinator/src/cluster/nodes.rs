@@ -77,8 +77,8 @@ impl Shared {
         }
         let client = match &self.own {
             Some((id, client)) if *id == member.id => client.clone(),
-            _ => match self.dialer.node(&member.address) {
-                Ok(client) => NodeClient::Remote(client),
+            _ => match NodeClient::connect(&member.address, &self.dialer) {
+                Ok(client) => client,
                 Err(error) => {
                     tracing::warn!(node = member.id, %error, "a node cannot be asked");
                     return None;

@@ -5,6 +5,8 @@ use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::v1::value::Kind;
 use antiphon_proto::v1::{Document, Schema, VectorField};
 use antiphon_proto::vector;
+use antiphon_telemetry::phase;
+use tracing::Instrument as _;
 
 use super::{EmbedError, Embedders, Purpose};
 
@@ -43,7 +45,8 @@ pub(crate) async fn embed_documents(
             return Err(ApiError::new(ErrorKind::TooLarge, words));
         }
         let borrowed: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-        let vectors = model.embed(&borrowed, Purpose::Document, deadline).await.map_err(failed)?;
+        let embedding = model.embed(&borrowed, Purpose::Document, deadline);
+        let vectors = embedding.instrument(phase!("embed", texts = borrowed.len())).await.map_err(failed)?;
         for ((index, _), made) in texts.iter().zip(vectors) {
             let Some(made) = made else { continue };
             vector::validate(&made, field.dimensions as usize, field.metric())

@@ -11,7 +11,9 @@ use antiphon_proto::internal::{
     window_query::Query,
 };
 use antiphon_proto::v1::{Channel, ShardFailure};
+use antiphon_telemetry::phase;
 use futures::future::join_all;
+use tracing::Instrument as _;
 
 use super::request::{ListKind, SearchRequest, When};
 use crate::cluster::{Answered, Cluster, First, NodeHandle, Target};
@@ -75,7 +77,8 @@ pub(super) async fn gather(
     let keywords: Vec<&KeywordQuery> = request.lists.iter().filter_map(|list| keyword(&list.kind)).collect();
     let mut plans: Plans = vec![None; request.lists.len()];
     if request.collection.num_shards() > 1 && !keywords.is_empty() {
-        let opened = open_views(cluster, request, &choices, &keywords, patience(0.5)).await;
+        let opened = open_views(cluster, request, &choices, &keywords, patience(0.5));
+        let opened = opened.instrument(phase!("statistics", texts = keywords.len())).await;
         choices.clear();
         let mut sums: Option<Vec<KeywordPlan>> = None;
         for (shard, outcome) in opened {
@@ -98,7 +101,8 @@ pub(super) async fn gather(
             }
         }
     }
-    let answers = search_windows(cluster, request, &choices, &plans, patience(0.8)).await;
+    let answers = search_windows(cluster, request, &choices, &plans, patience(0.8));
+    let answers = answers.instrument(phase!("windows", lists = request.lists.len())).await;
     let mut gathered = Gathered {
         lists: vec![Vec::new(); request.lists.len()],
         views: BTreeMap::new(),

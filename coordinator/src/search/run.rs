@@ -8,8 +8,10 @@ use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::FetchDocumentsRequest;
 use antiphon_proto::v1::{Coverage, Document, Match, SearchResponse, ShardFailure};
+use antiphon_telemetry::phase;
 use futures::future::join_all;
 use prost::Message;
+use tracing::Instrument as _;
 
 use super::clock::{Phase, SearchClock};
 use super::gather::{Seen, gather, is_of_shard, shard_failures, target};
@@ -47,6 +49,7 @@ async fn run_phases(
     clock.begin(Phase::Gather);
     let gathered = gather(cluster, &request, deadline).await?;
     clock.begin(Phase::Merge);
+    let merging = phase!("merge");
     let several = request.lists.iter().any(|list| list.query > 0);
     for ((list, num_terms), is_cut) in request.lists.iter().zip(&gathered.num_terms).zip(&gathered.is_cut) {
         let ListKind::Keyword(query) = &list.kind else { continue };
@@ -65,9 +68,11 @@ async fn run_phases(
         lists.iter_mut().for_each(|list| list.retain(|hit| hit.score >= least));
     }
     let (ranked, has_more) = rank(&request, &lists)?;
+    drop(merging);
     clock.begin(Phase::Fetch);
     let mut failures = gathered.failures;
-    let mut documents = fetch(cluster, &request, &ranked, &gathered.views, &mut failures, deadline).await?;
+    let documents = fetch(cluster, &request, &ranked, &gathered.views, &mut failures, deadline);
+    let mut documents = documents.instrument(phase!("fetch", documents = ranked.len())).await?;
     if !failures.is_empty() {
         metrics::counter!("antiphon_partial_answers_total").increment(1);
     }

@@ -20,6 +20,7 @@ use futures::future::try_join_all;
 use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
+use tracing::Instrument as _;
 
 use super::export::export;
 use super::import::import;
@@ -94,7 +95,7 @@ impl DocumentService for Service {
     ) -> Result<Response<Self::ImportDocumentsStream>, Status> {
         let caller = Caller::of(&request)?;
         let (answers, receiver) = tokio::sync::mpsc::channel(IMPORT_ANSWERS);
-        tokio::spawn(import(self.clone(), caller, request.into_inner(), answers));
+        tokio::spawn(import(self.clone(), caller, request.into_inner(), answers).in_current_span());
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
@@ -184,7 +185,7 @@ impl DocumentService for Service {
         let timeout = request.metadata().get("grpc-timeout").and_then(|timeout| timeout.to_str().ok());
         let whole = timeout.and_then(Deadline::last_moment);
         let (answers, receiver) = tokio::sync::mpsc::channel(EXPORT_ANSWERS);
-        tokio::spawn(export(self.clone(), request.into_inner(), whole, answers));
+        tokio::spawn(export(self.clone(), request.into_inner(), whole, answers).in_current_span());
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 }

@@ -6,7 +6,9 @@ use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::v1::{Schema, SearchOptions, VectorField};
 use antiphon_proto::vector;
+use antiphon_telemetry::phase;
 use futures::future::try_join_all;
+use tracing::Instrument as _;
 
 use super::Service;
 use crate::coordinator::within;
@@ -67,7 +69,7 @@ impl Service {
             let embedded = texts.iter().zip(fields).enumerate();
             embedded.map(|(index, (text, field))| text.embedded(field, vectors.remove(&index))).collect()
         };
-        within(deadline, work).await
+        within(deadline, work.instrument(phase!("embed", texts = texts.len()))).await
     }
 }
 

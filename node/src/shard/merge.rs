@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use antiphon_telemetry::background;
 use roaring::RoaringBitmap;
+use tracing::Instrument as _;
 
 use super::core::{Committed, Core, Mutation};
 use super::maintain::record_task;
@@ -35,7 +37,8 @@ impl Core {
     /// Merges segments. Writes and sealing go on meanwhile.
     pub(super) async fn merge(&self, chosen: Vec<Arc<SegmentView>>) -> Result<(), NodeError> {
         let began = Instant::now();
-        let outcome = self.merge_chosen(chosen).await;
+        let span = background!("merge segments", antiphon.shard = %self.id, segments = chosen.len());
+        let outcome = self.merge_chosen(chosen).instrument(span).await;
         record_task("merge", began, outcome.is_ok());
         outcome
     }

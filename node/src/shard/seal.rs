@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use antiphon_store::SegmentId;
+use antiphon_telemetry::background;
 use roaring::RoaringBitmap;
+use tracing::Instrument as _;
 
 use super::core::{Committed, Core, Mutation};
 use super::maintain::record_task;
@@ -69,7 +71,8 @@ impl Core {
             (view, part)
         };
         let began = Instant::now();
-        let outcome = self.seal_part(&base, part).await;
+        let span = background!("seal", antiphon.shard = %self.id, segments = part.num_segments);
+        let outcome = self.seal_part(&base, part).instrument(span).await;
         record_task("seal", began, outcome.is_ok());
         if outcome.is_err() {
             self.mutation.lock().await.frozen = 0;

@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use prost::Message;
 use tokio::sync::{Mutex, Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tracing::Span;
 
 use super::core::{Core, Mutation};
 use super::garbage::Garbage;
@@ -180,7 +181,7 @@ impl Shard {
             }
         };
         let (reply, done) = oneshot::channel();
-        place.send(PendingWrite { ops: std::mem::take(ops), reply });
+        place.send(PendingWrite { ops: std::mem::take(ops), reply, span: Span::current() });
         match tokio::time::timeout(deadline.left(), done).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(NodeError::StoreUnavailable(

@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use antiphon_proto::store::{LogEntry, LogOp};
 use antiphon_store::{Log, Seq, Written};
+use antiphon_telemetry::phase;
 use prost::Message;
 use tokio::sync::{mpsc, oneshot};
+use tracing::{Instrument as _, Span};
 
 use super::core::{Core, Mutation};
 use crate::error::NodeError;
@@ -16,6 +18,8 @@ use crate::view::OpGroup;
 pub(super) struct PendingWrite {
     pub(super) ops: Vec<LogOp>,
     pub(super) reply: oneshot::Sender<Result<WriteDone, NodeError>>,
+    /// Of the call, if that is traced.
+    pub(super) span: Span,
 }
 
 /// A write that is durable and visible.
@@ -59,11 +63,12 @@ async fn gather(core: &Core, first: PendingWrite, pending: &mut mpsc::Receiver<P
 impl Core {
     async fn write_group(&self, mutation: &mut Mutation, group: Vec<PendingWrite>) {
         // Whose caller went before the append need not be written.
-        let (mut lens, mut replies, mut ops) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lens, mut replies, mut ops, mut spans) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for write in group.into_iter().filter(|write| !write.reply.is_closed()) {
             lens.push(write.ops.len());
             ops.extend(write.ops);
             replies.push(write.reply);
+            spans.extend(Some(write.span).filter(|span| !span.is_disabled()));
         }
         if replies.is_empty() {
             return;
@@ -71,16 +76,20 @@ impl Core {
         mutation.last_write = Instant::now();
         let entry = LogEntry { nonce: Log::new_nonce(), ops, schema_version: self.schema.version };
         let began = Instant::now();
-        let appended = match self.align(mutation).await {
-            Ok(()) => self.append(mutation, &entry).await,
-            Err(error) => Err(error),
+        let append = async {
+            self.align(mutation).await?;
+            self.append(mutation, &entry).await
         };
+        let appended = append.instrument(shared(&spans, || phase!("append", writes = replies.len()))).await;
         let outcome = match appended {
             Ok(seq) => {
                 metrics::histogram!("antiphon_append_seconds").record(began.elapsed());
                 metrics::counter!("antiphon_written_operations_total").increment(entry.ops.len() as u64);
                 self.outbox.entry(seq.0, &entry, self.current().manifest_version);
-                self.apply(mutation, split(seq, entry.ops, &lens)).await.map(|deleted| (seq, deleted))
+                let num_ops = entry.ops.len();
+                let apply = self.apply(mutation, split(seq, entry.ops, &lens));
+                let applied = apply.instrument(shared(&spans, || phase!("apply", operations = num_ops))).await;
+                applied.map(|deleted| (seq, deleted))
             }
             Err(error) => Err(error),
         };
@@ -117,6 +126,16 @@ impl Core {
             }
         }
     }
+}
+
+/// A span under the first of the calls whose writes go together, linked with the others.
+fn shared(calls: &[Span], make: impl FnOnce() -> Span) -> Span {
+    let Some((first, others)) = calls.split_first() else { return Span::none() };
+    let span = first.in_scope(make);
+    for other in others {
+        span.follows_from(other);
+    }
+    span
 }
 
 fn split(seq: Seq, ops: Vec<LogOp>, lens: &[usize]) -> Vec<OpGroup> {

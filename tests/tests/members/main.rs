@@ -14,3 +14,4 @@ mod cluster;
 mod engine_on_s3;
 mod metrics;
 mod processes;
+mod traces;
