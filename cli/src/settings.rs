@@ -199,7 +199,11 @@ table! {
         max_response_bytes: u64 = 4 << 20,
         /// Threads that search; 0 means as many as there are cores. At most 1,024.
         search_threads: u32 = 0,
-        /// Searches that wait for a thread; more are refused as OVERLOADED. 1 to 1,000,000.
+        /// Searches that a coordinator runs at once; others wait for their turn, by callers in turn, and are refused as
+        /// OVERLOADED if it does not come soon. 0 means 16 a core for `serve`, 256 a core for a coordinator. At most 1,000,000.
+        max_concurrent_searches: u32 = 0,
+        /// Searches that wait, at a coordinator for their turn, at a node for a thread; more are refused as OVERLOADED. 1 to
+        /// 1,000,000.
         search_queue: u32 = 1024,
         /// Bytes of memory of a node for the rows that filters found, kept for the next search with the same filter; 0 keeps
         /// none. At most 17,179,869,184.

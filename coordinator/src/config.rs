@@ -16,6 +16,10 @@ pub struct CoordinatorConfig {
     pub max_response_bytes: usize,
     /// Longest a call may take where its caller set no deadline, or a later one.
     pub default_timeout: Duration,
+    /// Searches that run at once.
+    pub max_running_searches: usize,
+    /// Searches that wait for their turn.
+    pub max_waiting_searches: usize,
     /// From here on a search is told in the log, with its phases; `None`: none is.
     pub slow_search: Option<Duration>,
     /// How old the coordinator's catalog may be.
@@ -31,6 +35,8 @@ impl Default for CoordinatorConfig {
             max_message_bytes: 16 << 20,
             max_response_bytes: 4 << 20,
             default_timeout: Duration::from_secs(30),
+            max_running_searches: 1024,
+            max_waiting_searches: 1024,
             slow_search: Some(Duration::from_secs(1)),
             catalog_interval: Duration::from_secs(1),
             embedders: Embedders::default(),

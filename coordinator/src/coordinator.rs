@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use antiphon_access::Caller;
 use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use antiphon_proto::internal::{DescribeShardRequest, DescribeShardResponse};
@@ -12,7 +13,9 @@ use antiphon_telemetry::phase;
 use futures::future::try_join_all;
 use tokio::task::JoinHandle;
 use tonic::Request;
+use tracing::Instrument as _;
 
+use crate::admission::Admission;
 use crate::cluster::{Cluster, First, NodeHandle};
 use crate::collections::{Collections, Resolved};
 use crate::config::CoordinatorConfig;
@@ -26,6 +29,7 @@ pub struct Coordinator {
     pub(crate) config: CoordinatorConfig,
     pub(crate) collections: Collections,
     pub(crate) cluster: Cluster,
+    admission: Admission,
     follower: JoinHandle<()>,
 }
 
@@ -38,7 +42,8 @@ impl Coordinator {
         let collections = Collections::new(CatalogStore::new(store));
         collections.list().await?;
         let follower = tokio::spawn(collections.clone().follow(config.catalog_interval));
-        Ok(Arc::new(Self { config, collections, cluster, follower }))
+        let admission = Admission::new(config.max_running_searches, config.max_waiting_searches);
+        Ok(Arc::new(Self { config, collections, cluster, admission, follower }))
     }
 
     /// Whether there is any embedder, and so the services that need one.
@@ -50,10 +55,11 @@ impl Coordinator {
         Deadline::of(request.metadata(), self.config.default_timeout)
     }
 
-    /// Runs a search under its deadline. A collection that was deleted meanwhile is looked up once more, since another of
+    /// Runs a search under its deadline, when it is its caller's turn. A collection that was deleted meanwhile is looked up once more, since another of
     /// the same name may be there.
     pub(crate) async fn search(
         &self,
+        caller: &Caller,
         name: &str,
         deadline: Deadline,
         resolve: impl Fn(Arc<Resolved>) -> Result<SearchRequest, ApiError>,
@@ -63,6 +69,8 @@ impl Coordinator {
         let run =
             |request| search::run(&self.cluster, request, deadline, config.max_response_bytes, config.slow_search);
         let search = async {
+            let turn = self.admission.enter(caller.name().unwrap_or_default(), deadline);
+            let _admitted = turn.instrument(phase!("turn")).await?;
             let mut collection = self.collections.find(name).await?;
             let mut request = match resolve(Arc::clone(&collection)) {
                 // Perhaps a field that another coordinator added.

@@ -4,6 +4,7 @@
 //! Decisions are pure functions: [`page`], [`fusion`], [`validate`]. [`search`] runs them;
 //! [`services`] are thin adapters from gRPC.
 
+mod admission;
 mod aliases;
 pub mod cluster;
 pub mod collections;

@@ -19,6 +19,9 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::telemetry::set_ready;
 
+/// Searches that run at once: they wait for nodes most of the time.
+const SEARCHES_A_CORE: usize = 256;
+
 /// Serves until the process is told to stop.
 pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
     let port = Port::bind(&settings).await?;
@@ -31,7 +34,7 @@ pub(crate) async fn coordinator(settings: Settings) -> Result<(), Failure> {
         Some(Joined { membership, dialer, .. }) => Cluster::of_members(membership, dialer.clone(), None),
         None => fixed_nodes(&settings)?,
     };
-    let coordinator = Coordinator::start(coordinator_config(&settings, embedders), store, cluster)
+    let coordinator = Coordinator::start(coordinator_config(&settings, embedders, SEARCHES_A_CORE), store, cluster)
         .await
         .map_err(|error| Failure::of("the coordinator cannot start", &error))?;
     tracing::info!(store = settings.store, nodes = settings.nodes.len(), "serving");

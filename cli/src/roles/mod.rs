@@ -12,6 +12,7 @@ pub(crate) use coordinator::coordinator;
 pub(crate) use node::node;
 pub(crate) use serve::serve;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,13 +62,20 @@ fn node_config(settings: &Settings) -> NodeConfig {
     }
 }
 
-fn coordinator_config(settings: &Settings, embedders: Embedders) -> CoordinatorConfig {
+/// `searches_a_core` is how many run at once where the settings don't say.
+fn coordinator_config(settings: &Settings, embedders: Embedders, searches_a_core: usize) -> CoordinatorConfig {
     let limits = &settings.limits;
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     CoordinatorConfig {
         law: PageLaw { max_result_window: limits.max_result_window, max_page_size: limits.max_page_size },
         max_message_bytes: limits.max_message_bytes as usize,
         max_response_bytes: limits.max_response_bytes as usize,
         default_timeout: Duration::from_millis(limits.default_timeout_ms),
+        max_running_searches: match limits.max_concurrent_searches {
+            0 => searches_a_core * cores,
+            searches => searches as usize,
+        },
+        max_waiting_searches: limits.search_queue as usize,
         slow_search: (settings.logging.slow_search_ms > 0)
             .then(|| Duration::from_millis(settings.logging.slow_search_ms)),
         embedders,

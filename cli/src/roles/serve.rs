@@ -17,6 +17,9 @@ use super::{coordinator_config, metrics, node_config, open_store};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
+/// Searches that run at once: more only wait for the same cores.
+const SEARCHES_A_CORE: usize = 16;
+
 /// Serves until the process is told to stop.
 pub(crate) async fn serve(settings: Settings) -> Result<(), Failure> {
     let port = Port::bind(&settings).await?;
@@ -39,7 +42,7 @@ pub(crate) async fn serve(settings: Settings) -> Result<(), Failure> {
             Cluster::new(vec![NodeHandle::new(&port.url(), client)])
         }
     };
-    let coordinator = Coordinator::start(coordinator_config(&settings, embedders), store, cluster)
+    let coordinator = Coordinator::start(coordinator_config(&settings, embedders, SEARCHES_A_CORE), store, cluster)
         .await
         .map_err(|error| Failure::of("the coordinator cannot start", &error))?;
     tracing::info!(store = settings.store, "serving");

@@ -43,6 +43,7 @@ pub(super) fn check(settings: &Settings, role: Role, origins: &Origins, faults: 
     rules.within("limits.max_message_bytes", limits.max_message_bytes, 65_536..=1 << 30);
     rules.within("limits.max_response_bytes", limits.max_response_bytes, 65_536..=1 << 30);
     rules.within("limits.search_threads", limits.search_threads, 0..=1024);
+    rules.within("limits.max_concurrent_searches", limits.max_concurrent_searches, 0..=1_000_000);
     rules.within("limits.search_queue", limits.search_queue, 1..=1_000_000);
     rules.within("limits.filter_cache_bytes", limits.filter_cache_bytes, 0..=16 << 30);
     rules.within("limits.default_timeout_ms", limits.default_timeout_ms, 1..=3_600_000);

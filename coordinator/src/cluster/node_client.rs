@@ -26,7 +26,7 @@ pub enum NodeClient {
     /// In this process.
     Local(Arc<dyn NodeService>),
     /// Over the network, at an address.
-    Remote(antiphon_membership::NodeClient, Arc<str>),
+    Remote(Box<antiphon_membership::NodeClient>, Arc<str>),
 }
 
 macro_rules! call {
@@ -40,7 +40,7 @@ macro_rules! call {
                 NodeClient::Local(node) => node.$method(request).await,
                 NodeClient::Remote(client, _) => {
                     inject(&span, request.metadata_mut());
-                    client.clone().$method(request).await
+                    client.as_ref().clone().$method(request).await
                 }
             }
         };
@@ -117,7 +117,7 @@ impl NodeClient {
     /// # Errors
     /// The address is no URI.
     pub fn connect(address: &str, dialer: &Dialer) -> Result<Self, MembershipError> {
-        Ok(Self::Remote(dialer.node(address)?, address.into()))
+        Ok(Self::Remote(Box::new(dialer.node(address)?), address.into()))
     }
 
     /// The span of a call; none where what calls is not traced.

@@ -17,7 +17,7 @@ impl HybridTextSearchService for Service {
         &self,
         request: Request<SearchHybridTextRequest>,
     ) -> Result<Response<SearchResponse>, Status> {
-        admit(&request, Right::Read, searched(&request.get_ref().options))?;
+        let caller = admit(&request, Right::Read, searched(&request.get_ref().options))?;
         let deadline = self.0.deadline(&request);
         let mut request = request.into_inner();
         let options = request.options.unwrap_or_default();
@@ -42,6 +42,6 @@ impl HybridTextSearchService for Service {
             }
             builder.fused(lists, request.fusion.as_ref())
         };
-        Ok(Response::new(self.0.search(&options.collection, deadline, resolve).await?))
+        Ok(Response::new(self.0.search(&caller, &options.collection, deadline, resolve).await?))
     }
 }

@@ -11,7 +11,7 @@ use crate::search::{QueryPath, RequestBuilder, several};
 #[tonic::async_trait]
 impl KeywordSearchService for Service {
     async fn search_keyword(&self, request: Request<SearchKeywordRequest>) -> Result<Response<SearchResponse>, Status> {
-        admit(&request, Right::Read, searched(&request.get_ref().options))?;
+        let caller = admit(&request, Right::Read, searched(&request.get_ref().options))?;
         let deadline = self.0.deadline(&request);
         let request = request.into_inner();
         let options = request.options.unwrap_or_default();
@@ -30,6 +30,6 @@ impl KeywordSearchService for Service {
             };
             builder.fused(lists, request.fusion.as_ref())
         };
-        Ok(Response::new(self.0.search(&options.collection, deadline, resolve).await?))
+        Ok(Response::new(self.0.search(&caller, &options.collection, deadline, resolve).await?))
     }
 }

@@ -61,10 +61,11 @@ pub(crate) struct Service(pub(crate) Arc<Coordinator>);
 ///
 /// # Errors
 /// TOKEN_SCOPE, TOKEN_INVALID, TOO_LARGE.
-fn admit<T: Message>(request: &Request<T>, right: Right, collection: &str) -> Result<(), ApiError> {
+fn admit<T: Message>(request: &Request<T>, right: Right, collection: &str) -> Result<Caller, ApiError> {
     let caller = Caller::of(request)?;
     caller.may(right, collection)?;
-    caller.check_size(request.get_ref())
+    caller.check_size(request.get_ref())?;
+    Ok(caller)
 }
 
 /// The collection that a search names.

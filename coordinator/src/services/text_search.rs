@@ -14,7 +14,7 @@ use crate::search::{RequestBuilder, one_or_several};
 #[tonic::async_trait]
 impl TextSearchService for Service {
     async fn search_text(&self, request: Request<SearchTextRequest>) -> Result<Response<SearchResponse>, Status> {
-        admit(&request, Right::Read, searched(&request.get_ref().options))?;
+        let caller = admit(&request, Right::Read, searched(&request.get_ref().options))?;
         let deadline = self.0.deadline(&request);
         let mut request = request.into_inner();
         let options = request.options.unwrap_or_default();
@@ -30,6 +30,6 @@ impl TextSearchService for Service {
             let lists = embedded.iter().map(|embedded| embedded.list(&builder)).collect::<Result<_, _>>()?;
             builder.fused(lists, request.fusion.as_ref())
         };
-        Ok(Response::new(self.0.search(&options.collection, deadline, resolve).await?))
+        Ok(Response::new(self.0.search(&caller, &options.collection, deadline, resolve).await?))
     }
 }

@@ -11,7 +11,7 @@ use crate::search::{QueryPath, RequestBuilder, several};
 #[tonic::async_trait]
 impl VectorSearchService for Service {
     async fn search_vector(&self, request: Request<SearchVectorRequest>) -> Result<Response<SearchResponse>, Status> {
-        admit(&request, Right::Read, searched(&request.get_ref().options))?;
+        let caller = admit(&request, Right::Read, searched(&request.get_ref().options))?;
         let deadline = self.0.deadline(&request);
         let request = request.into_inner();
         let options = request.options.unwrap_or_default();
@@ -27,6 +27,6 @@ impl VectorSearchService for Service {
             };
             builder.fused(lists, request.fusion.as_ref())
         };
-        Ok(Response::new(self.0.search(&options.collection, deadline, resolve).await?))
+        Ok(Response::new(self.0.search(&caller, &options.collection, deadline, resolve).await?))
     }
 }

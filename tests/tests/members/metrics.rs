@@ -96,6 +96,8 @@ async fn what_was_done_is_counted() {
 
 /// Metrics that a server alone, without trouble and without an embedder, has no reason to tell of.
 const OF_OTHERS: &[&str] = &[
+    "antiphon_search_turn_seconds",
+    "antiphon_searches_shed_total",
     "antiphon_spans_total",
     "antiphon_calls_refused_total",
     "antiphon_embed_seconds",

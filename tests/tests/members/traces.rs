@@ -88,7 +88,7 @@ async fn a_hybrid_search_over_three_shards_is_one_tree() {
     }
     let phases = children(&spans, root);
     let names: Vec<&str> = phases.keys().copied().collect();
-    assert_eq!(names, ["fetch", "merge", "statistics", "validate", "windows"]);
+    assert_eq!(names, ["fetch", "merge", "statistics", "turn", "validate", "windows"]);
     // Each shard is asked once for its statistics and once for its windows, by a call that a node knows as its parent.
     for (phase, method) in [("statistics", "OpenView"), ("windows", "SearchWindows")] {
         let calls = &children(&spans, phases[phase][0])[format!("{NODE}/{method}").as_str()];
