@@ -54,12 +54,18 @@ objects() { awk '/^kind:/ { kind = $2 } /^  name:/ { print kind, $2 }' "$1" | se
 manifests=$(mktemp -d)
 trap 'rm -rf "$manifests"' EXIT
 
+say "the Dockerfile knows every crate"
+for crate in $(sed -n 's/^members = \[\(.*\)\]/\1/p' Cargo.toml | tr -d '",'); do
+    grep -q "^COPY $crate/Cargo.toml $crate/" deploy/Dockerfile || { echo "deploy/Dockerfile lacks the crate $crate" >&2 && exit 1; }
+done
+pass
+
 build=
 if have kustomize; then build="kustomize build"; elif have kubectl; then build="kubectl kustomize"; fi
 if [ -z "$build" ]; then
     skip "kustomize: neither kustomize nor kubectl is there"
 else
-    for folder in deploy/kustomize/dev deploy/kustomize/prod benches/ghz/kubernetes; do
+    for folder in deploy/kustomize/dev deploy/kustomize/prod deploy/kustomize/prod-secure benches/ghz/kubernetes; do
         say "$build $folder"
         $build "$folder" >"$manifests/$(basename "$folder").yaml"
         pass

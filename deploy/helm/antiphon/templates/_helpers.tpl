@@ -43,21 +43,83 @@ securityContext:
   capabilities:
     drop: [ALL]
 startupProbe:
-  grpc:
-    port: 7700
+  {{- include "antiphon.probe" . | nindent 2 }}
   periodSeconds: 2
   failureThreshold: 300
 readinessProbe:
-  grpc:
-    port: 7700
+  {{- include "antiphon.probe" . | nindent 2 }}
   periodSeconds: 5
   timeoutSeconds: 3
 livenessProbe:
-  grpc:
-    port: 7700
+  {{- include "antiphon.probe" . | nindent 2 }}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
+{{- end }}
+
+{{/* Probes of gRPC can't speak TLS. */}}
+{{- define "antiphon.probe" -}}
+{{- if .Values.tls.secretName -}}
+httpGet:
+  path: /readyz
+  port: 7702
+{{- else -}}
+grpc:
+  port: 7700
+{{- end }}
+{{- end }}
+
+{{/* Who may call, and how connections are kept from others. */}}
+{{- define "antiphon.accessEnv" -}}
+{{- if .Values.tls.secretName }}
+- name: ANTIPHON_TLS_CERT_FILE
+  value: /etc/antiphon/tls/tls.crt
+- name: ANTIPHON_TLS_KEY_FILE
+  value: /etc/antiphon/tls/tls.key
+- name: ANTIPHON_TLS_CA_FILE
+  value: /etc/antiphon/tls/ca.crt
+- name: ANTIPHON_TLS_SERVER_NAME
+  value: {{ .Values.tls.serverName | quote }}
+{{- if .Values.tls.clientCertificates }}
+- name: ANTIPHON_TLS_CLIENT_CA_FILE
+  value: /etc/antiphon/tls/ca.crt
+{{- end }}
+# For the probes.
+- name: ANTIPHON_METRICS_LISTEN
+  value: 0.0.0.0:7702
+{{- end }}
+{{- if .Values.access.secretName }}
+- name: ANTIPHON_ACCESS_TOKENS_FILE
+  value: /etc/antiphon/access/tokens.toml
+{{- end }}
+{{- end }}
+
+{{- define "antiphon.accessMounts" -}}
+{{- if .Values.tls.secretName }}
+- name: tls
+  mountPath: /etc/antiphon/tls
+  readOnly: true
+{{- end }}
+{{- if .Values.access.secretName }}
+- name: access
+  mountPath: /etc/antiphon/access
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "antiphon.accessVolumes" -}}
+{{- with .Values.tls.secretName }}
+- name: tls
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+{{- end }}
+{{- with .Values.access.secretName }}
+- name: access
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+{{- end }}
 {{- end }}
 
 {{/* Environment and ports of a member of a cluster. */}}
@@ -74,7 +136,8 @@ env:
   - name: ANTIPHON_CLUSTER_GOSSIP_ADVERTISE
     value: $(POD_IP):7701
   - name: ANTIPHON_CLUSTER_ADVERTISE
-    value: http://$(POD_IP):7700
+    value: {{ ternary "https" "http" (ne .Values.tls.secretName "") }}://$(POD_IP):7700
+  {{- include "antiphon.accessEnv" . | nindent 2 }}
 envFrom:
   - configMapRef:
       name: {{ .Release.Name }}-settings
@@ -100,6 +163,7 @@ volumeMounts:
     mountPath: /etc/antiphon/cluster
     readOnly: true
   {{- end }}
+  {{- include "antiphon.accessMounts" . | nindent 2 }}
 {{- end }}
 
 {{- define "antiphon.secretVolume" -}}
@@ -109,6 +173,7 @@ volumeMounts:
     secretName: {{ . }}
     defaultMode: 0440
 {{- end }}
+{{- include "antiphon.accessVolumes" . }}
 {{- end }}
 
 {{/* Takes the root, the component, and what is to happen where hosts are too few. */}}
