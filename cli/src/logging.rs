@@ -28,6 +28,11 @@ pub(crate) fn start(filter: &str, format: LogFormat, traces: Option<&Traces>) ->
     };
     // Spans go to the collector, not into the lines.
     let lines = lines.with_filter(filter.and(filter_fn(|metadata| metadata.target() != TARGET)));
-    let started = tracing_subscriber::registry().with(lines).with(traces.map(Traces::layer)).try_init();
+    let lines = tracing_subscriber::registry().with(lines);
+    // Not as an optional layer: one that is not there asks for every span of every library.
+    let started = match traces {
+        Some(traces) => lines.with(traces.layer()).try_init(),
+        None => lines.try_init(),
+    };
     started.map_err(|error| Failure::new(format!("can't start the log: {error}")))
 }

@@ -4,7 +4,7 @@
 //! empties now and then, each caller's oldest goes first. Once it has not been empty for a while, more comes than can be done:
 //! then each caller's newest goes first, for it is still of use, and those that wait for longer than a search usually takes are
 //! refused at once instead of late. Source: adaptive LIFO and controlled delay, in Ben Maurer, "Fail at Scale", ACM Queue 13(8),
-//! 2015; the delay there is 5 ms, here at least that.
+//! 2015; the times there are 5 ms for a delay and 100 ms for a burst, here at least those.
 //!
 //! Not here: the queue before a node's threads (node's `search/pool.rs`), which bounds the work of all coordinators.
 
@@ -17,10 +17,10 @@ use antiphon_proto::deadline::Deadline;
 use antiphon_proto::error::{ApiError, ErrorKind};
 use tokio::sync::oneshot;
 
-/// The least that a search may wait.
+/// The least that a search may wait when too many come.
 const LEAST_DELAY: Duration = Duration::from_millis(5);
-/// How many times as long it may wait, and the queue be full, before that is too much.
-const BURST: u32 = 20;
+/// The least that it may wait otherwise; and how long somebody waits all the time until too many come.
+const LEAST_BURST: Duration = Duration::from_millis(100);
 /// Of how many searches the usual time is an average, roughly.
 const AVERAGED: f64 = 64.0;
 
@@ -124,7 +124,7 @@ impl Admission {
     fn overloaded(&self, words: &str) -> ApiError {
         metrics::counter!("antiphon_searches_shed_total").increment(1);
         let words = format!("{words}: {} run already", self.0.max_running);
-        let retry_after = self.0.lock().delay() * BURST;
+        let retry_after = self.0.lock().burst();
         ApiError::new(ErrorKind::Overloaded, words).with_retry_after(retry_after)
     }
 }
@@ -141,13 +141,18 @@ impl State {
         LEAST_DELAY.max(Duration::from_secs_f64(self.usual_s))
     }
 
+    /// How long may be waited for a burst to pass.
+    fn burst(&self) -> Duration {
+        LEAST_BURST.max(self.delay() * 2)
+    }
+
     /// Whether somebody has waited all the time for long.
     fn is_overloaded(&self) -> bool {
-        self.num_waiting > 0 && self.last_empty.elapsed() > self.delay() * BURST
+        self.num_waiting > 0 && self.last_empty.elapsed() > self.burst()
     }
 
     fn patience(&self) -> Duration {
-        if self.is_overloaded() { self.delay() } else { self.delay() * BURST }
+        if self.is_overloaded() { self.delay() } else { self.burst() }
     }
 
     fn push(&mut self, caller: &str, wake: oneshot::Sender<Result<Admitted, ApiError>>) -> u64 {
